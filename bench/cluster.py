@@ -3,7 +3,7 @@ ZooKeeper.
 
 `python -m bench.cluster` runs both clusters at the same time and alternates between them; each
 figure is the median of several rounds. The topics have three replicas, and every write has acks=all
-with min.insync.replicas=2. CPU time is that of all three brokers; ZooKeeper's is not counted.
+with min.insync.replicas=2. CPU time is the sum of all three brokers; ZooKeeper's is not counted.
 
     python -m bench.cluster --rounds 5 --seconds 5
     python -m bench.cluster --only failover controller --sessions 18000 6000 2000

@@ -10,7 +10,7 @@ min.insync.replicas=2; every write has acks=all. It measures half a million rows
 * write: from Spark's memory into an empty topic;
 * copy: a stream from topic to topic in one batch, exactly once.
 
-CPU time is that of all three brokers of a cluster, and of Spark with its workers.
+CPU time is measured for all three brokers of a cluster, and of Spark with its workers.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 One broker with TOPICS topics of PARTITIONS partitions runs in another process, so that the memory
 is the console's. Each page is read ROUNDS times over HTTP after a first time; the median is
-reported, and the console's processor time for each (with that of its own samples meanwhile).
+reported, and the console's processor time for each (including its own samples).
 `cold` is the first time, with an empty cache. Some pages are read again as an open page does. Then
 the console samples the cluster by itself for IDLE_S seconds without a reader, and the steps of a
 sample are timed in this process. At last `ottla up` starts on the same data without and with its
@@ -27,11 +27,11 @@ from urllib.parse import urlencode, urlsplit
 from ottla.base.clock import RealClock
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.controllers import ControllerReader
 from ottla.console.model.overview import take_sample
-from ottla.console.model.requests.controllers import ControllerReader
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
+from ottla.operations.survey.metadata import read_metadata
 from ottla.testing.process import COMMAND, BrokerProcess
 
 TOPICS, PARTITIONS, ROUNDS, IDLE_S, SETTLE_S = 1000, 10, 11, 120, 15
@@ -137,8 +137,8 @@ def report_steps(bootstrap: str, folder: str) -> None:
 def start_up(data: str, *words: str) -> tuple[subprocess.Popen[str], str, float]:
     """Start `ottla up`; return the process, the console's address, and the seconds it took.
 
-    The seconds are those from the line of the ready broker to that of the ready console; without
-    `--console` they are 0.
+    The seconds are the time from the line of the ready broker to the line of the ready console;
+    without `--console` they are 0.
     """
     process = subprocess.Popen(
         [*COMMAND, "up", "--port", "0", "--data", data, *words],

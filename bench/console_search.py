@@ -26,9 +26,9 @@ from confluent_kafka import Producer
 from bench.console import PASSWORD, Reader, memory_mib
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing.process import BrokerProcess
 
 RECORDS, PARTITIONS = 10_000_000, 4

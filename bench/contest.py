@@ -38,7 +38,7 @@ def recycle_pages(size_mb: int) -> None:
 
 def forget_pages(folder: Path) -> None:
     """Evict the segments below a folder from the page cache."""
-    # Unlike `Path.rglob`, `os.walk` continues if a folder is deleted meanwhile.
+    # Unlike `Path.rglob`, `os.walk` continues if a folder is deleted during the walk.
     paths = [Path(parent, name) for parent, _, names in os.walk(folder) for name in names]
     for path in paths:
         if path.suffix != ".log":
@@ -310,7 +310,7 @@ class Contest:
     def _transfer(
         self, title: str, partitions: int, words: tuple[object, ...], gigabytes: float
     ) -> Figures:
-        """Produce records to a topic, then consume those of another one several times."""
+        """Produce records to a topic, then consume the records of another one several times."""
         figures: Figures = {}
         for kind, passes in (("produce", 1), ("consume", _PASSES)):
             if kind == "produce" and partitions == 100:
@@ -318,7 +318,7 @@ class Contest:
             topic = self.topics.create(partitions)
             recycle_pages(400)
             if kind == "consume":
-                # Full batches: otherwise a broker that answers soon has smaller ones to serve.
+                # Full batches: otherwise a broker that responds soon has smaller ones to serve.
                 self._client("produce", topic, *words, "--linger-ms", 1000)
             before = self.server.cpu_seconds()
             result = self._client(kind, topic, *words, "--passes", passes)

@@ -3,7 +3,8 @@
 `python -m bench.controllers [--cases 10x1000,50x10000]` runs each case in a process of its own, on
 virtual time and a simulated ensemble (a round trip takes about 2 ms), and saves a table, the data
 and a chart in bench/results/. Two times are measured of each figure: simulated seconds, which count
-the round trips, and CPU seconds, which are those of the controller, the tree and the simulation.
+the round trips, and CPU seconds, which are measured for the controller, the tree and the
+simulation.
 
 Not measured: the brokers' own work, and sending; the encoding of the complete metadata for one
 broker is a figure of its own.

@@ -1,6 +1,6 @@
 """The time in which a partition cannot be written after its leader has died or fallen silent.
 
-The whole pause is that of a producer of librdkafka. The cluster's part of it is measured by a
+The whole pause is measured with a librdkafka producer. The cluster's part of it is measured by a
 client without timers of its own: it asks each surviving broker for the leader, and writes as soon
 as that broker leads.
 """
@@ -137,7 +137,7 @@ class FailOver(NamedTuple):
     """Seconds from the fault on, and the longest time between acknowledgements of librdkafka.
 
     `known`: every surviving broker names the new leader; `written`: a record of the client without
-    timers is acknowledged; `pause` is that of librdkafka.
+    timers is acknowledged; `pause` is librdkafka's.
     """
 
     pause: float

@@ -26,7 +26,9 @@ TOPIC = "hot"
 
 
 class Case(NamedTuple):
-    """A load, and the prototype's CPU µs per request (None if it has none)."""
+    """A load, and the prototype's CPU µs per request (None if the prototype does not have the
+    load).
+    """
 
     name: str
     words: Sequence[str]

@@ -48,7 +48,7 @@ class Reading(NamedTuple):
     """
 
     lag_ms: float
-    # CPU time of the loop's own thread between two checks, without that of other threads.
+    # CPU time of the loop's own thread between two checks, without the time of other threads.
     cpu_ms: float
     pauses: int
     rss_mib: float

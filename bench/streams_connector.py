@@ -1,9 +1,9 @@
 """Compare source and sink with Spark's own Kafka connector: `python -m bench.streams_connector`.
 
-Prints rows per second as JSON. The pieces are those of bench.spark_read and bench.spark_write, with
-the connector's default and its fastest settings. Each round runs all of them, on a broker of their
-own and in another order, because each leaves work for the next one: memory to collect and pages to
-write.
+Prints rows per second as JSON. The pieces are the same as in bench.spark_read and
+bench.spark_write, with the connector's default and its fastest settings. Each round runs all of
+them, on a broker of their own and in another order, because each leaves work for the next one:
+memory to collect and pages to write.
 """
 
 import argparse

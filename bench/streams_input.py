@@ -1,7 +1,7 @@
 """The input of the contenders: the same records for all, generated from a seed.
 
 Keys are `key0000042`, values 100 letters, in four partitions by the number of the key; the
-timestamp of each record is 50 µs after that of the previous one. The table has every key once,
+timestamp of each record is 50 µs after the previous record's. The table has every key once,
 before all records.
 """
 

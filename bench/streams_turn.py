@@ -214,7 +214,7 @@ class Turn:
         self, is_done: Callable[[], bool], *, watch: Callable[[], None] | None = None
     ) -> None:
         """Wait until the output is complete. Raises Refused if that takes too long; calls `watch`
-        meanwhile.
+        while it waits.
 
         If the number of records is not sufficient, the output is read while the contender is idle.
         """

@@ -59,7 +59,7 @@ class Airport(msgspec.Struct):
 
 
 class Event(NamedTuple):
-    """A record for a topic; `partition` is set if it is not to be that of its key."""
+    """A record for a topic; `partition` is set if it is not to be its key's."""
 
     topic: str
     key: str | None

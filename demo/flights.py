@@ -194,7 +194,9 @@ class Demo:
 
 
 def judge(came: results.Frames, right: results.Frames) -> bool:
-    """Print whether all results equal those of pandas, and the differences; return True if they do."""
+    """Print whether all results equal the results of pandas, and the differences; return True if
+    they do.
+    """
     wrong = results.disagreements(came, right)
     if wrong:
         console.print(f"[bold red]{len(wrong):,} rows disagree with pandas:[/]")

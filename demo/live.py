@@ -63,9 +63,7 @@ class View:
         self._open.close()
 
     def follow(self, query: StreamsQuery, name: str, total: int, work: Callable[[], None]) -> None:
-        """Do some work, such as waiting for the query; show how much of `total` is processed
-        meanwhile.
-        """
+        """Do some work, such as waiting for the query, and show how much of `total` is processed."""
         self._name, self._total = name, total
         if self._consumer is None:
             work()

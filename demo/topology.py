@@ -180,7 +180,7 @@ def _carriers(flights: Flights) -> None:
 
 
 def _skies(flights: Flights, weather: KStream[str, Weather]) -> None:
-    # The weather of 10:00 is that of flights from 10:00 to 10:59.
+    # The weather of 10:00 applies to flights from 10:00 to 10:59.
     hour = JoinWindows.of_time_difference_and_grace(0, _GRACE).before(HOUR_MS - 1)
     serdes = StreamJoined(TEXT, _FLIGHT, Serdes.json(Weather), name="by-origin")
     by_origin = flights.select_key(lambda flight: flight.origin)

@@ -1,10 +1,10 @@
 """The values of Kafka's client options: types, ranges and the sentences for others (ConfigDef).
 
 Scripts check options as Apache Kafka's tools do, also those that have no meaning for librdkafka and
-Ottla. The definitions are those of ProducerConfig, ConsumerConfig and AdminClientConfig 4.3, in
+Ottla. The definitions follow ProducerConfig, ConsumerConfig and AdminClientConfig 4.3, in
 their order: of several wrong values, the first one in this order is reported.
 
-Not done: options whose values are classes or lists, and those of share groups.
+Not done: options whose values are classes or lists, and options of share groups.
 """
 
 import math
@@ -28,7 +28,7 @@ _GZIP_DEFAULT = -1
 def check_options(role: Role, options: Mapping[str, str]) -> None:
     """Raise ConfigError, in the words of Kafka's ConfigDef, for the first wrong value of a client.
 
-    It ignores unknown options, and those of other clients.
+    It ignores unknown options, and other clients' options.
     """
     for name, check in _DEFINITIONS[role].items():
         if name in options:

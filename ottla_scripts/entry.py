@@ -23,7 +23,7 @@ _LEFT = 34
 
 
 def main(name: str | None = None) -> None:
-    """Run the script of this name, by default that of the file that was started, and exit."""
+    """Run the script of this name, by default the name of the file that was started, and exit."""
     script = _bare(name or Path(sys.argv[0]).name)
     ignore_closed_pipes()
     code = run(script, sys.argv[1:])

@@ -24,7 +24,7 @@ class UsageError(ValueError):
 
 
 class NoSuchFile(OttlaError):
-    """A file of options does not exist; the message is its name, as that of Java's exception."""
+    """A file of options does not exist; the message is its name, as in Java's exception."""
 
 
 class RejectedOption(OttlaError):

@@ -281,9 +281,9 @@ class _Reader:
             self._at += 1
 
     def _has_optional(self, flag: Flag) -> bool:
-        """Return True if the next word is the value of an option that may have none.
+        """Return True if the next word is the value of an option whose value is optional.
 
-        That of a number is any word that can be converted, also a negative number.
+        The value of a number is any word that can be converted, also a negative number.
         """
         if flag.convert is str or self._at >= len(self._command_line):
             return self._has_argument()

@@ -7,7 +7,7 @@ from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import CoordinatorError
 from ottla.client.errors import HandshakeFailed, TimedOut, Unsupported
 
-# The sentence for an error code whose response has none.
+# The sentence for an error code whose response has no sentence.
 _MESSAGES = {
     ErrorCode.OFFSET_OUT_OF_RANGE: (
         "The requested offset is not within the range of offsets maintained by the server."

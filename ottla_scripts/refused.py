@@ -6,7 +6,7 @@ from ottla_scripts.printing import err
 
 
 class Refusal(NamedTuple):
-    """Why a script is not available, and the command of `ottla` to use, empty if there is none."""
+    """Why a script is not available, and the command of `ottla` to use, empty if no command fits."""
 
     reason: str
     verb: str = ""

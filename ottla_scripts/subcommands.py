@@ -63,7 +63,7 @@ def _refuse(word: str) -> NoReturn:
 
 
 def action_of(options: Options) -> str:
-    """Return the subcommand; UsageError if there is none."""
+    """Return the subcommand; UsageError if it is missing."""
     action = options["action"]
     if action is None:
         raise UsageError("too few arguments", is_parse_error=True)

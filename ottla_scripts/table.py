@@ -75,7 +75,7 @@ _CONNECT = {
 
 
 class Script(NamedTuple):
-    """One script. `verb` is the command of `ottla` that does the same, empty if there is none.
+    """One script. `verb` is the command of `ottla` that does the same, empty if no command fits.
 
     `moves_records`: the script reads or writes records, for which it loads librdkafka.
     """

@@ -4,8 +4,8 @@
     python -m tests.durations OLD NEW          # compare two runs, folder by folder and test by test
     python -m tests.durations --record-order   # store the seconds of files: the longest start first
 
-Seconds are those of set-up, test and tear-down, with the waiting in them; processor seconds are
-those of the test's process and of all its children.
+Seconds cover set-up, test and tear-down, with the waiting in them; processor seconds are measured
+for the test's process and of all its children.
 """
 
 import json
@@ -50,7 +50,7 @@ class Cost:
 class Durations:
     """The time of each test of one run.
 
-    `wall_seconds` and `processor_seconds` are those of the whole run, with collection and start-up.
+    `wall_seconds` and `processor_seconds` cover the whole run, with collection and start-up.
     `loop_seconds` is the median time of a fixed loop during the run, which says how fast the
     machine was.
     """
@@ -151,7 +151,7 @@ def over_budget(
 ) -> list[str]:
     """Return a sentence for each folder that exceeds its budget of processor seconds.
 
-    Budgets are those of the reference machine: a slower machine has more, in proportion.
+    Budgets apply to the reference machine: a slower machine has more, in proportion.
     """
     slowness = loop_seconds / REFERENCE_LOOP_SECONDS
     sentences = []

@@ -35,7 +35,7 @@ class IdentityProvider:
         self.key = rsa_key("k")
         self.requests: list[dict[str, list[str]]] = []
         self.keys_requests_count = 0
-        # The answer in place of a token: status and body.
+        # The response in place of a token: status and body.
         self.answer: tuple[int, bytes] | None = None
         self.life_seconds = 60
         provider = self

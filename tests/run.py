@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _write_bytecode() -> None:
-    """Write the bytecode of the tests, half of them in each of two processes, if there is none.
+    """Write the bytecode of the tests, half of them in each of two processes, if it is missing.
 
     Otherwise each of the processes that run tests would rewrite the assertions of all of them.
     """

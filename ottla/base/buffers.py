@@ -18,7 +18,7 @@ class RangeSource(Protocol):
         ...
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
-        """Read off the event loop; the result is that of `read_at`."""
+        """Read off the event loop; the result is the same as of `read_at`."""
         ...
 
     def is_cached(self, position: int, size_bytes: int) -> bool:

@@ -54,7 +54,7 @@ class SpareDescriptors:
         self._refill()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Return the result of `work`, which is retried with a free descriptor if there was none.
+        """Return the result of `work`; if no descriptor is free, free one and retry.
 
         Raises the OSError of `work` if no reserved descriptor is left.
         """

@@ -301,7 +301,7 @@ class Descriptor:
         return read_at(self._fd, position, size_bytes)
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
-        """Read in the loop's thread pool; the result is that of `read_at`."""
+        """Read in the loop's thread pool; the result is the same as of `read_at`."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(None, self.read_at, position, size_bytes)
 
@@ -438,7 +438,7 @@ class RealFile:
         os.fdatasync(self._fd)
 
     def fileno(self) -> int:
-        """Return the descriptor; simulated files have none."""
+        """Return the descriptor; simulated files have no descriptor."""
         return self._fd
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ def deferred_module(module: str) -> Any:
 
 
 class _DeferredModule(ModuleType):
-    """Looks up each attribute once: later reads cost as much as those of the module."""
+    """Looks up each attribute once: later reads cost as much as reads of the module."""
 
     def __getattr__(self, name: str) -> Any:
         value = load(self.__name__, name)

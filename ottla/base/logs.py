@@ -150,7 +150,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def _own_event(fields: Mapping[str, Value]) -> Event:
-    """Return the event of a record that brings its fields; its time is that of the line."""
+    """Return the event of a record that brings its fields; its time is the time of the line."""
     rest = {name: value for name, value in fields.items() if name not in ("time", "event")}
     return Event(str(fields.get("event", "")), rest)
 

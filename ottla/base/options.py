@@ -180,7 +180,7 @@ class Snapshot:
         return bool(self._values[name])
 
     def text(self, name: str) -> str:
-        """Return the value of a string option; empty if there is none."""
+        """Return the value of a string option; empty if it is not set."""
         return self._values[name] or ""
 
     def strings(self, name: str) -> list[str]:

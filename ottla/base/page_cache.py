@@ -40,7 +40,7 @@ _LOCAL_FILE_SYSTEMS = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpf
 def is_cached(fd: int, position: int, size_bytes: int) -> bool:
     """Return True if all of these bytes can be read without waiting for a device.
 
-    Call it from one thread only, that of the event loop.
+    Call it from one thread only, the event loop's.
     """
     global _has_cachestat
     if size_bytes <= 0:

@@ -6,7 +6,7 @@ moved. For one thread.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, TypeVar
 
@@ -168,6 +168,31 @@ class Brokers:
         """Send a request to the broker with this id."""
         return self._call(self._node(node_id), request, response_type, max_version)
 
+    def ask_nodes(
+        self,
+        requests: Mapping[int, Message],
+        response_type: type[M],
+        *,
+        max_version: int | None = None,
+    ) -> dict[int, M]:
+        """Send a request to each of these brokers before the first response is read; return the
+        responses by broker.
+
+        An error closes the connections, whose other responses are not read.
+        """
+        # Before a request is sent: a lookup of an address uses these connections, too.
+        connections = {node_id: self._node(node_id) for node_id in requests}
+        try:
+            started = {
+                node_id: self._start(connections[node_id], request, response_type, max_version)
+                for node_id, request in requests.items()
+            }
+            return {node_id: receive() for node_id, receive in started.items()}
+        except BaseException:
+            for connection in connections.values():
+                connection.close()
+            raise
+
     def ask_controller(
         self, request: Message, response_type: type[M], *, max_version: int | None = None
     ) -> M:
@@ -208,6 +233,16 @@ class Brokers:
         """Return the id of the broker that coordinates a transactional id."""
         return self._coordinator(_TRANSACTION_KEY, transactional_id)
 
+    def group_coordinator(self, group_id: str) -> int:
+        """Return the id of the broker that coordinates a group."""
+        return self._coordinator(_GROUP_KEY, group_id)
+
+    def find_coordinator(self, key: str, *, is_group: bool) -> int:
+        """Return the coordinator of a group or a transactional id as the cluster names it now."""
+        self._coordinators.clear()
+        key_type = _GROUP_KEY if is_group else _TRANSACTION_KEY
+        return self.retry(lambda: self._coordinator(key_type, key))
+
     def _call(
         self,
         connection: Connection,
@@ -215,10 +250,19 @@ class Brokers:
         response_type: type[M],
         max_version: int | None,
     ) -> M:
+        return self._start(connection, request, response_type, max_version)()
+
+    def _start(
+        self,
+        connection: Connection,
+        request: Message,
+        response_type: type[M],
+        max_version: int | None,
+    ) -> Callable[[], M]:
         if self.on_request is not None:
             version = connection.version_of(type(request), max_version)
             self.on_request(connection.address, request, version)
-        return connection.call(
+        return connection.start(
             request, response_type, max_version=max_version, timeout_s=self.timeout_s
         )
 
@@ -275,23 +319,14 @@ class Brokers:
         """Return the metadata of a topic by its name or id; ApiError if it does not exist."""
         response = self.metadata([name], with_operations=with_operations, creates=creates)
         (topic,) = response.topics
-        if topic.error_code:
-            code = ErrorCode(topic.error_code)
-            if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise ApiError(code, f"There is no topic {name!r}.")
-            if code is ErrorCode.UNKNOWN_TOPIC_ID:
-                raise ApiError(code, f"There is no topic with the id {name!r}.")
-            raise ApiError(code, subject=f"Topic {name!r}")
+        _check_topic(topic, name)
         return topic
 
     def leaders(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """Return the leader of each partition; ApiError if a topic, partition or leader does not
         exist.
         """
-        leaders: dict[tuple[str, int], int] = {}
-        for name in sorted({topic for topic, _ in partitions}):
-            for partition in self.topic(name).partitions:
-                leaders[name, partition.partition_index] = partition.leader_id
+        leaders = self.known_leaders({topic for topic, _ in partitions})
         for topic, index in partitions:
             if (topic, index) not in leaders:
                 raise ApiError(
@@ -301,6 +336,23 @@ class Brokers:
             if leaders[topic, index] < 0:
                 raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{index} has no leader.")
         return {key: leaders[key] for key in partitions}
+
+    def known_leaders(
+        self, topics: Collection[str], *, skips_unknown: bool = False
+    ) -> dict[tuple[str, int], int]:
+        """Return the leader of each partition of these topics, -1 if it has none.
+
+        ApiError if a topic does not exist, unless `skips_unknown`.
+        """
+        leaders: dict[tuple[str, int], int] = {}
+        for row in self.metadata(sorted(topics)).topics if topics else ():
+            name = row.name or ""
+            if skips_unknown and row.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                continue
+            _check_topic(row, name)
+            for partition in row.partitions:
+                leaders[name, partition.partition_index] = partition.leader_id
+        return leaders
 
     def address(self, node_id: int) -> Address:
         """Return the address of the broker with this id, from the latest metadata."""
@@ -412,15 +464,15 @@ class Controllers(Brokers):
             raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No node with id {node_id} found.")
         return self._nodes[node_id]
 
-    def _call(
+    def _start(
         self,
         connection: Connection,
         request: Message,
         response_type: type[M],
         max_version: int | None,
-    ) -> M:
+    ) -> Callable[[], M]:
         try:
-            return super()._call(connection, request, response_type, max_version)
+            return super()._start(connection, request, response_type, max_version)
         except Unsupported as error:
             raise unsupported_by_controllers() from error
 
@@ -438,6 +490,16 @@ class Controllers(Brokers):
         self._nodes = {row.broker_id: Address(row.host, row.port) for row in response.brokers}
         self._is_outdated = False
         self._controller_id = response.controller_id
+
+
+def _check_topic(topic: MetadataResponseTopic, name: str | bytes) -> None:
+    if topic.error_code:
+        code = ErrorCode(topic.error_code)
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise ApiError(code, f"There is no topic {name!r}.")
+        if code is ErrorCode.UNKNOWN_TOPIC_ID:
+            raise ApiError(code, f"There is no topic with the id {name!r}.")
+        raise ApiError(code, subject=f"Topic {name!r}")
 
 
 def _named(topic: str | bytes) -> MetadataRequestTopic:

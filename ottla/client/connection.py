@@ -10,7 +10,8 @@ import reprlib
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import ottla
@@ -99,10 +100,25 @@ class Connection:
         Raises NotReachable, TimedOut or Unsupported; error codes in the response are left to the
         caller.
         """
+        started = self.start(request, response_type, max_version=max_version, timeout_s=timeout_s)
+        return started()
+
+    def start(
+        self,
+        request: schema.Message,
+        response_type: type[M],
+        *,
+        max_version: int | None = None,
+        timeout_s: float = CALL_TIMEOUT_S,
+    ) -> Callable[[], M]:
+        """Send a request; return a function that waits for its response and returns it, as `call`
+        does. Responses are read in the order of their requests.
+        """
         self.renew_session(timeout_s)
         version = self.version_of(type(request), max_version)
-        frame = self._exchange(request, version, timeout_s)
-        return self._decode(response_type, version, frame)
+        receive = self._send(request, version, timeout_s)
+        correlation_id = self._correlation_id
+        return lambda: self._decode(response_type, version, receive(), correlation_id)
 
     def version_of(self, request: type[schema.Message], max_version: int | None = None) -> int:
         """Return the highest version of a request that both sides support, up to `max_version`.
@@ -162,13 +178,13 @@ class Connection:
         )
         if on_request is not None:
             on_request(self.address, request, _HANDSHAKE_VERSION)
-        frame = self._exchange(request, _HANDSHAKE_VERSION, timeout_s)
+        frame = self._send(request, _HANDSHAKE_VERSION, timeout_s)()
         version = _HANDSHAKE_VERSION
         if len(frame) < _CORRELATION_AND_ERROR.size:
             raise ProtocolError("the answer is too short")
         if _CORRELATION_AND_ERROR.unpack_from(frame)[1] == ErrorCode.UNSUPPORTED_VERSION:
             version = 0
-        response = self._decode(ApiVersionsResponse, version, frame)
+        response = self._decode(ApiVersionsResponse, version, frame, self._correlation_id)
         self._versions = {
             row.api_key: (row.min_version, row.max_version) for row in response.api_keys
         }
@@ -191,16 +207,15 @@ class Connection:
             text = f"{value} cannot be sent as {error.place} of {api}: {error.why}"
             raise ApiError(ErrorCode.INVALID_REQUEST, text) from error
 
-    def _decode(self, response_type: type[M], version: int, frame: bytearray) -> M:
+    def _decode(self, response_type: type[M], version: int, frame: Buffer, requested_id: int) -> M:
         try:
             (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
             position = _CORRELATION_ID.size
             if version >= response_type.FLEXIBLE_HEADER_SINCE:
                 position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
-            if correlation_id != self._correlation_id:
+            if correlation_id != requested_id:
                 raise ProtocolError(
-                    f"{self.address} answered request {correlation_id} "
-                    f"instead of {self._correlation_id}"
+                    f"{self.address} answered request {correlation_id} instead of {requested_id}"
                 )
             response, _ = schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)
         except (struct.error, IndexError) as error:
@@ -211,24 +226,35 @@ class Connection:
             raise
         return response
 
-    def _exchange(self, request: schema.Message, version: int, timeout_s: float) -> bytearray:
-        if self._socket is None:
-            raise NotReachable(f"the connection to {self.address} is closed")
+    def _send(
+        self, request: schema.Message, version: int, timeout_s: float
+    ) -> Callable[[], bytearray]:
+        """Send a request; return a function that returns the frame of its response."""
+        opened = self._opened()
         frame = b"".join(self._encode(request, version))
         deadline = time.monotonic() + timeout_s
+        api = type(request).__name__.removesuffix("Request")
+        with self._transfer(api, timeout_s):
+            opened.settimeout(timeout_s)
+            opened.sendall(_LENGTH.pack(len(frame)) + frame)
+
+        def receive() -> bytearray:
+            with self._transfer(api, timeout_s):
+                (size,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
+                if not 0 < size <= RESPONSE_BYTES_MAX:
+                    raise ProtocolError(f"a length of {size} bytes cannot be")
+                return self._receive(size, deadline)
+
+        return receive
+
+    @contextmanager
+    def _transfer(self, api: str, timeout_s: float) -> Iterator[None]:
+        """Close the connection if this block, which sends or receives, fails."""
         try:
-            self._socket.settimeout(timeout_s)
-            self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
-            (size,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
-            if not 0 < size <= RESPONSE_BYTES_MAX:
-                raise ProtocolError(f"a length of {size} bytes cannot be")
-            return self._receive(size, deadline)
+            yield
         except TimeoutError as error:
             self.close()
-            name = type(request).__name__.removesuffix("Request")
-            raise TimedOut(
-                f"{self.address} did not answer {name} within {timeout_s:g} s"
-            ) from error
+            raise TimedOut(f"{self.address} did not answer {api} within {timeout_s:g} s") from error
         except OSError as error:
             self.close()
             raise NotReachable(f"the connection to {self.address} broke: {error}") from error
@@ -236,14 +262,19 @@ class Connection:
             self.close()
             raise
 
+    def _opened(self) -> socket.socket:
+        if self._socket is None:
+            raise NotReachable(f"the connection to {self.address} is closed")
+        return self._socket
+
     def _receive(self, size: int, deadline: float) -> bytearray:
-        assert self._socket is not None
+        opened = self._opened()
         buffer = bytearray(size)
         view = memoryview(buffer)
         while view:
             # Each read gets the time that remains of the call.
-            self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
-            count = self._socket.recv_into(view)
+            opened.settimeout(max(deadline - time.monotonic(), 0.001))
+            count = opened.recv_into(view)
             if count == 0:
                 raise ConnectionResetError("the broker closed it before it answered")
             view = view[count:]

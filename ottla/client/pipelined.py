@@ -6,7 +6,6 @@ as the protocol guarantees. Requests are sent by a gathering write; responses ar
 buffer that is reused.
 """
 
-import socket
 import struct
 import time
 from collections import deque
@@ -70,29 +69,12 @@ class PipelinedConnection(Connection):
         assert self._expected, "no request is outstanding"
         frame = self._receive_frame(self._timeout_s if timeout_s is None else timeout_s)
         correlation_id, version = self._expected.popleft()
-        try:
-            if _CORRELATION_ID.unpack_from(frame)[0] != correlation_id:
-                raise ProtocolError(f"{self.address} answers another request than the first one")
-            position = _CORRELATION_ID.size
-            if version >= response_type.FLEXIBLE_HEADER_SINCE:
-                position, _ = primitives.skip_tags(frame, position, primitives.OBJECT_BUDGET)
-            return schema.decoder(response_type, version)(frame, position, _OBJECTS_MAX)[0]
-        except (struct.error, IndexError) as error:
-            self.close()
-            raise ProtocolError(f"{self.address} sent an answer that ends too early") from error
-        except ProtocolError:
-            self.close()
-            raise
+        return self._decode(response_type, version, frame, correlation_id)
 
     def close(self) -> None:
         """Close the socket and drop all outstanding responses; idempotent."""
         super().close()
         self._expected.clear()
-
-    def _opened(self) -> socket.socket:
-        if self._socket is None:
-            raise NotReachable(f"the connection to {self.address} is closed")
-        return self._socket
 
     def _send_parts(self, parts: list[Buffer]) -> None:
         opened = self._opened()

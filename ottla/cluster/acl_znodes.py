@@ -54,7 +54,9 @@ class AclNode:
 
     @staticmethod
     def decode(path: str, data: bytes) -> list[AclEntry]:
-        """Return the rules; an empty node has none, as in Kafka. UnreadableNode if it is damaged."""
+        """Return the rules; an empty node has no rules, as in Kafka. UnreadableNode if it is
+        damaged.
+        """
         if not data:
             return []
         content = decode_json(path, data)

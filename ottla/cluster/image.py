@@ -126,8 +126,8 @@ class PartitionState:
 class PartitionImage:
     """One partition; `leader` is -1 if none can be elected, `replicas[0]` is the preferred one.
 
-    `failed_replicas` are those of `offline_replicas` whose broker is live, but whose log directory
-    failed.
+    `failed_replicas` are the members of `offline_replicas` whose broker is live, but whose log
+    directory failed.
     """
 
     partition: int

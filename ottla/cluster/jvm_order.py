@@ -56,7 +56,7 @@ def scala_immutable_map_order(keys: Iterable[str]) -> list[str]:
     """Return the keys as scala.collection.immutable.Map (2.13) iterates them.
 
     Up to four keys keep their order. More are a trie of five bits per level, in which a level's own
-    keys precede those of the levels below.
+    keys precede the keys of the levels below.
     """
     keys = list(keys)
     return keys if len(keys) <= 4 else _trie_order(keys, 0)

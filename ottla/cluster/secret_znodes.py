@@ -51,7 +51,7 @@ class BrokerSecretNode:
 
 
 class LoginSecretNode:
-    """The secret from which brokers derive the answers to unknown users; Kafka has no such node."""
+    """The secret from which brokers derive the responses to unknown users; Kafka has no such node."""
 
     PATH = f"{BrokerSecretNode.PATH.rpartition('/')[0]}/login_secret"
 

@@ -47,7 +47,7 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(path: str, data: bytes) -> dict[str, Any]:
-    """Return the fields of a node's content; raise UnreadableNode if it has none."""
+    """Return the fields of a node's content; raise UnreadableNode if it has no content."""
     try:
         value = json.loads(data)
     except ValueError as error:
@@ -80,7 +80,9 @@ class ControllerNode:
 
     @staticmethod
     def encode(broker_id: int, timestamp_ms: int) -> bytes:
-        """Return the content, version 2; a KRaft controller epoch of -1 means that there is none."""
+        """Return the content, version 2; a KRaft controller epoch of -1 means that no KRaft
+        controller exists.
+        """
         return encode_json(
             {
                 "version": 2,
@@ -467,7 +469,9 @@ class ConfigNode:
 
     @staticmethod
     def decode(path: str, data: bytes) -> dict[str, str]:
-        """Return the settings; an empty node, such as the parent of a user's clients, has none."""
+        """Return the settings; an empty node, such as the parent of a user's clients, has no
+        settings.
+        """
         if not data:
             return {}
         config = decode_json(path, data).get("config") or {}

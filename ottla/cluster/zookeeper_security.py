@@ -28,8 +28,8 @@ async def set_lists(
 ) -> int:
     """Set the lists of all nodes, and return their number; NoAuth, or NoNode without the path.
 
-    `on_root` is called after the node /, before anything else. `acl_of` is also that of the
-    session, which creates the roots that are missing.
+    `on_root` is called after the node /, before anything else. `acl_of` is also the session's,
+    which creates the roots that are missing.
     """
     await session.set_acl(ROOT, acl_of(ROOT))
     if on_root is not None:
@@ -57,5 +57,5 @@ async def _set(session: LiveSession, path: str, acl_of: AclOf) -> list[str] | No
         await session.set_acl(path, acl_of(path))
         return [f"{path}/{name}" for name in await session.children(path)]
     except NoNode:
-        # A root that is not created, or a node that another client has deleted meanwhile.
+        # A root that is not created, or a node that another client has deleted.
         return None

@@ -3,7 +3,7 @@
 The two trees may be of different kinds: a directory that Ottla coordinates itself, and the
 ZooKeeper of Apache Kafka brokers. Ephemeral nodes and notifications for live sessions are not
 copied: later notifications in the other tree would have lower numbers, and brokers would ignore
-them. No broker may be running meanwhile, or its partitions would have two controllers.
+them. No broker may be running during the transfer, or its partitions would have two controllers.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -24,7 +24,7 @@ from ottla.cluster.znodes import (
     LogDirEventNode,
 )
 
-# ZooKeeper's own nodes, and those of a migration to KRaft that has not happened.
+# ZooKeeper's own nodes, and the nodes of a migration to KRaft that has not happened.
 _FOREIGN = frozenset({"/zookeeper", "/migration"})
 _NO_CHILDREN_OF = frozenset(
     {

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from urllib.parse import parse_qs
 
 from ottla.base.errors import ConfigError
-from ottla.console.numbers import LONG_MAX, whole_number
+from ottla.operations.numbers import LONG_MAX, whole_number
 
 MAX_FIELDS = 5_000
 

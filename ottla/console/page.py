@@ -15,11 +15,11 @@ from ottla.console.accounts.reading import Reader, is_current, reader_of
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.fields import Fields
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
 
 
 class NotFound(ConfigError):

@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from ottla.base.clock import Clock
 from ottla.base.errors import OttlaError
 from ottla.client.errors import Closed
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection
+from ottla.console.model.controllers import Controller, ControllerReader
 from ottla.console.model.overview import Sample, take_sample
-from ottla.console.model.requests.controllers import Controller, ControllerReader
-from ottla.console.model.requests.metadata import Metadata, read_metadata
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Metadata, read_metadata
 
 _log = logging.getLogger(__name__)
 

@@ -13,15 +13,16 @@ from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.store import History
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
 from ottla.console.sampler import SAMPLES_S, Sampler
 from ottla.console.sql.queries import Queries
 from ottla.console.streams.uploads import TopologyUploads
 from ottla.console.timeline.store import TimelineStore
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 8080

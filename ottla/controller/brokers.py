@@ -4,9 +4,9 @@ Follows KafkaController.onBrokerStartup, onBrokerFailure and onReplicasBecomeOff
 
 Not done: a broker does not report at registration that its last shutdown was unclean (KIP-966). As
 in Apache Kafka 3.9 on ZooKeeper, a registration has no field for that, and the state of a partition
-has none for the replicas that could lead instead (ELR). Without them the partition would have no
-leader. A broker that restarts leaves the ISR of every partition that has another live member, and
-has to catch up; only the last member of an ISR leads again with what its device has kept. With
+has no field for the replicas that could lead instead (ELR). Without them the partition would have
+no leader. A broker that restarts leaves the ISR of every partition that has another live member,
+and has to catch up; only the last member of an ISR leads again with what its device has kept. With
 flush.on.ack that is every acknowledged record.
 """
 
@@ -141,8 +141,8 @@ class Brokers:
     ) -> events.Reply[list[elections.TopicPartition]]:
         """Move the leaders of a broker away; the reply has the partitions that it still leads.
 
-        ApiError STALE_BROKER_EPOCH if that is not its registration, BROKER_NOT_AVAILABLE if it has
-        none. The deliveries complete when every broker knows the new leaders.
+        ApiError STALE_BROKER_EPOCH if that is not its registration, BROKER_NOT_AVAILABLE if it is
+        not registered. The deliveries complete when every broker knows the new leaders.
         """
         context = self._context
         broker = context.image.broker(broker_id)

@@ -40,7 +40,7 @@ class TermEvents(Protocol):
         ...
 
     async def delivered(self, delivered: Delivered) -> None:
-        """Handle the answer of a broker to a notice."""
+        """Handle a broker's response to a notice."""
         ...
 
     async def changes_expired(self, paths: Sequence[str]) -> None:

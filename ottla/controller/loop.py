@@ -201,7 +201,7 @@ class Controller:
             await self._contend()
 
     async def _take_over(self, controller: BrokerImage, czxid: int) -> None:
-        """Take the role from a controller whose process has ended; `czxid` is that of its node."""
+        """Take the role from a controller whose process has ended; `czxid` is its node's."""
         if self._role.term is not None or self._is_suspended or not self._succession.may_take_over:
             return
         now_ms = self._dependencies.clock.time_ms()
@@ -261,7 +261,7 @@ class Controller:
                 raise
             _fail(reply, error.with_traceback(None))
         else:
-            # The caller may have timed out meanwhile.
+            # The caller may have timed out by now.
             if reply is not None and not reply.done():
                 reply.set_result(result)
 
@@ -269,7 +269,7 @@ class Controller:
         if session_state is SessionState.LOST:
             await self._join_again()
         elif session_state is SessionState.CONNECTED:
-            # The next term must not wait for the sessions of processes that have ended meanwhile.
+            # The next term must not wait for the sessions of processes that have ended.
             term = self._role.term
             self._ended = self._ended if term is None else term.brokers.ended()
             # Resign first, so that the tree is read again even within the same term.
@@ -456,7 +456,7 @@ def _refuse(event: Event | _Step) -> None:
 
 
 def _fail(reply: "asyncio.Future[Any]", error: ApiError) -> None:
-    # The caller may have timed out meanwhile.
+    # The caller may have timed out by now.
     if not reply.done():
         reply.set_exception(error)
         # Mark the exception as retrieved: a caller that is cancelled in this turn does not do it.

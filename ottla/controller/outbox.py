@@ -48,7 +48,7 @@ class Outbox:
         lane.task = self._tasks.supervise(lane.run, "controller to broker", str(broker.id))
 
     def send(self, notices: Iterable[Notice]) -> "list[asyncio.Future[None]]":
-        """Queue notices; each future completes when the broker answered or its lane was closed."""
+        """Queue notices; each future completes when the broker responded or its lane was closed."""
         return [
             self._lanes[notice.broker_id].put(notice)
             for notice in notices

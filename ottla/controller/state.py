@@ -203,7 +203,7 @@ async def _replace_registration(
             await changed.wait()
             await session.multi([create])
         except NoNode:
-            # The former session has ended meanwhile, or the role was taken from it.
+            # The former session has ended before the create, or the role was taken from it.
             if await _is_created(session, create):
                 return
             continue
@@ -265,7 +265,7 @@ class Holder(NamedTuple):
 
 
 async def read_holder(session: Coordination) -> Holder | None:
-    """Return the current controller; None if there is none, or it is not registered."""
+    """Return the current controller; None if no broker is the controller, or it is not registered."""
     try:
         data, stat = await session.get(ControllerNode.PATH)
         broker_id = ControllerNode.decode(data)
@@ -281,7 +281,7 @@ async def take_over(
 ) -> Term | None:
     """Take the role from a controller whose process has ended; None if another broker was faster.
 
-    `former_czxid` is that of the former controller's node. The version of the epoch guards the
+    `former_czxid` is the czxid of the former controller's node. The version of the epoch guards the
     multi: every controller increments the epoch.
     """
     epoch, version = await _controller_epoch(session)

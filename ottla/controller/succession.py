@@ -42,7 +42,7 @@ class Succession:
         self._not_before = float("-inf")
 
     def follow(self, controller: BrokerImage, czxid: int) -> None:
-        """Watch a controller, unless it is watched already; `czxid` is that of its node.
+        """Watch a controller, unless it is watched already; `czxid` is its node's.
 
         Calls `on_ended` again if its process is known to have ended: the caller could not act then.
         """

@@ -34,7 +34,7 @@ class _NamesInUse:
         self._names = TopicNames(())
 
     def of(self, image: ClusterImage) -> TopicNames:
-        """Return the names; those of another image, which was read again, are collected again."""
+        """Return the names; if the image was read again, the names are collected again."""
         if image is not self._image:
             self._names = TopicNames((*image.topics, *self._being_deleted()))
             self._image = image

@@ -1,4 +1,4 @@
-"""The topics that one controller term is deleting: orders to brokers, their answers, the last
+"""The topics that one controller term is deleting: orders to brokers, their responses, the last
 write.
 
 `deletion` decides what happens to one topic; this module keeps all of them, sends the orders and
@@ -74,7 +74,9 @@ class TopicDeletions:
         await self.proceed()
 
     def brokers_changed(self, change: BrokerChange) -> None:
-        """Postpone the replicas of brokers that left, and retry those of brokers that returned."""
+        """Postpone the replicas of brokers that left, and retry the replicas of brokers that
+        returned.
+        """
         for name in self._deletions:
             for broker_id in change.removed:
                 self._deletions[name] = deletion.broker_gone(self._deletions[name], broker_id)
@@ -82,7 +84,7 @@ class TopicDeletions:
                 self._deletions[name] = deletion.broker_returned(self._deletions[name], broker_id)
 
     async def delivered(self, delivered: Delivered) -> None:
-        """Apply a broker's answer to an order to delete logs."""
+        """Apply a broker's response to an order to delete logs."""
         notice = delivered.notice
         for name in {topic for topic, _ in notice.stop} & self._deletions.keys():
             failed = {partition for topic, partition in delivered.errors if topic == name}

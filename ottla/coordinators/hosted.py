@@ -29,7 +29,7 @@ class Shard(Replayed, Protocol):
         ...
 
     def on_unloaded(self) -> None:
-        """Answer all waiting requests with NOT_COORDINATOR; the shard is not used again."""
+        """Respond to all waiting requests with NOT_COORDINATOR; the shard is not used again."""
         ...
 
 

@@ -30,7 +30,9 @@ class Replayed(Protocol):
     """An object that rebuilds its state from records."""
 
     def replay(self, record: Record, producer_id: int = batch.NO_PRODUCER_ID) -> None:
-        """Apply one record; `producer_id` is that of the transaction it belongs to, or -1."""
+        """Apply one record; `producer_id` is the producer id of the transaction it belongs to, or
+        -1.
+        """
         ...
 
     def end_transaction(self, producer_id: int, *, is_committed: bool) -> None:

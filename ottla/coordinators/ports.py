@@ -22,9 +22,9 @@ class TransactionalProducer(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The end of a producer's transaction; `coordinator_epoch` is that of its coordinator.
+    """The end of a producer's transaction; `coordinator_epoch` is its coordinator's.
 
-    `transaction_version` is that of the transaction: from 2 on the marker's epoch is one that none
+    `transaction_version` is the transaction's: from 2 on the marker's epoch is one that none
     of the transaction's records has (KIP-1228).
     """
 

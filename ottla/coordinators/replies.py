@@ -15,7 +15,7 @@ Reply: TypeAlias = Union[R, "asyncio.Future[R]"]
 
 
 class Waiter(Generic[R]):
-    """The pending response of one request; answered immediately or later, but only once."""
+    """The pending response of one request; it is sent immediately or later, but only once."""
 
     __slots__ = ("_future", "_response")
 

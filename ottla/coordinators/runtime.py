@@ -158,7 +158,7 @@ class CoordinatorRuntime(Generic[S]):
     def read(
         self, partition: int, query: Callable[[S], R], refuse: Callable[[ErrorCode], R]
     ) -> Reply[R]:
-        """Answer from committed state: if the newest records are not committed yet, wait for them."""
+        """Respond from committed state: if the newest records are not committed yet, wait for them."""
         try:
             hosted = self._active(partition)
             response = query(hosted.shard)  # type: ignore[arg-type]
@@ -227,7 +227,7 @@ class CoordinatorRuntime(Generic[S]):
             count, end = await loader.load(self._topic, hosted.partition, hosted.shard)
             if hosted.status is Status.LOADING:
                 # The next leader may lack records that are not committed: until they are, no
-                # request is answered from them, and no marker is written for them.
+                # response depends on them, and no marker is written for them.
                 await self._writer.committed(self._topic, hosted.partition, end)
         except ApiError as error:
             if hosted.status is Status.LOADING:

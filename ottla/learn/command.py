@@ -1,4 +1,4 @@
-"""`ottla learn NAME`: answer a question about Kafka by a scenario on a cluster in this process."""
+"""`ottla learn NAME`: explain Kafka by a scenario on a cluster in this process."""
 
 import os
 from typing import Any
@@ -36,14 +36,14 @@ def _default_language() -> str:
     "--language",
     type=click.Choice(_LANGUAGES),
     default=_default_language,
-    show_default="that of the terminal",
+    show_default="the terminal's",
     help="The language of the texts.",
 )
 @options.formatted
 def command(
     output: Output, names: tuple[str, ...], is_list: bool, is_all: bool, step: bool, language: str
 ) -> Any:
-    """Answer questions about Kafka by experiments on a cluster that runs in this process.
+    """Explain Kafka by experiments on a cluster that runs in this process.
 
     Without NAMES, list the lessons.
 

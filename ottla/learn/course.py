@@ -108,7 +108,9 @@ def play(lesson: Lesson, cluster: "testing.Cluster", emit: Emit | None = None) -
 
 
 def find(name: str) -> Lesson:
-    """Return a lesson; OttlaError suggests a similar name, and the list, if there is none."""
+    """Return a lesson; OttlaError suggests a similar name, and the list, if no lesson has this
+    name.
+    """
     if name not in LESSONS:
         near = difflib.get_close_matches(name, LESSONS, 1)
         suggestion = f"did you mean {near[0]!r}? " if near else ""

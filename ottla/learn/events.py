@@ -51,7 +51,7 @@ class ReplicaView:
 
 @dataclass(frozen=True, slots=True)
 class PartitionView:
-    """One partition on all of its brokers; leader -1 and high watermark -1 if there is none."""
+    """One partition on all of its brokers; leader -1 and high watermark -1 without a leader."""
 
     topic: str
     partition: int
@@ -92,7 +92,7 @@ Emit = Callable[[Event], None]
 
 
 def shown(value: Any, language: str = "") -> str:
-    """Return a fact as it appears in a sentence of a language, or in a picture if there is none."""
+    """Return a fact as it appears in a sentence of a language, or in a picture without a language."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "backslashreplace")
     if isinstance(value, Text):

@@ -1,4 +1,4 @@
-"""A lesson: a question, a scenario that answers it, and the explanation."""
+"""A lesson: a question, a scenario that shows what happens, and the explanation."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ Scenario = Callable[[Stage], None]
 class Lesson:
     """One lesson; `explanation` may contain every fact that the scenario has observed.
 
-    The cluster has `brokers` brokers, and `options` beside those of the course.
+    The cluster has `brokers` brokers, and `options` in addition to the options of the course.
     """
 
     name: str

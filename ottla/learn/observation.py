@@ -170,7 +170,7 @@ def controller(cluster: "Cluster") -> int:
 
 
 def znode(cluster: "Cluster", path: str) -> str | None:
-    """Return the content of a node in ZooKeeper; None if there is none. Needs several brokers."""
+    """Return the content of a ZooKeeper node; None if it does not exist. Needs several brokers."""
     try:
         data, _ = asyncio.run(_session(cluster).get(path))
     except NoNode:

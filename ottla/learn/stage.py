@@ -164,7 +164,7 @@ class Stage:
             return [opened.send(topic, value, partition=0).result(20) for value in values]
 
     def send_batch(self, topic: str, batch: Buffer, *, acks: int = -1) -> ErrorCode:
-        """Send one batch as it is to partition 0, and return the leader's answer."""
+        """Send one batch as it is to partition 0, and return the leader's response."""
         rows = [PartitionProduceData(index=0, records=bytes(batch))]
         request = ProduceRequest(
             acks=acks,

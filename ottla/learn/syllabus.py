@@ -1,6 +1,6 @@
-"""The lessons that answer questions of interviews, and those that correct older texts.
+"""The lessons about questions of interviews, and those that correct older texts.
 
-Both lists are those of the project's notes, sections 1.12 and 1.13 (with the numbers used there).
+Both lists come from the project's notes, sections 1.12 and 1.13 (with the numbers used there).
 `tests/unit/learn/test_syllabus.py` compares them with the course and with docs/learn.md.
 """
 

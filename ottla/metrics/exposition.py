@@ -1,7 +1,7 @@
 """The text format of Prometheus (version 0.0.4): families of samples in, chunks of text out.
 
 A family is written while it is read, so a broker with 10 000 partitions can pause between two
-chunks. Names are those of jmx_exporter and kafka_exporter; the caller passes them.
+chunks. Names are jmx_exporter's and kafka_exporter's; the caller passes them.
 """
 
 import math
@@ -30,8 +30,8 @@ class Kind(Enum):
 
 
 class Family(NamedTuple):
-    """All samples of one name. `suffixed` are those of a summary or histogram, by the suffix of the
-    name.
+    """All samples of one name. `suffixed` are the samples of a summary or histogram, by the suffix
+    of the name.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Family(NamedTuple):
 
 
 def labels(**pairs: object) -> str:
-    """Return labels in the format that follows a name; empty if there are none."""
+    """Return labels in the format that follows a name; empty without labels."""
     if not pairs:
         return ""
     inside = ",".join(f'{name}="{str(value).translate(_ESCAPED)}"' for name, value in pairs.items())

@@ -1,6 +1,6 @@
 """Durations and sizes as counts in buckets, from which quantiles are computed.
 
-An observation increments one of 300 counters. The quantiles are those of the last minutes: two
+An observation increments one of 300 counters. The quantiles cover the last minutes: two
 windows alternate, so that old values are dropped. Values are integers of any unit.
 """
 

@@ -1,9 +1,9 @@
-"""The names in the Host header that a port for metrics answers to. Pure.
+"""The names in the Host header that a port for metrics accepts. Pure.
 
 A web page can let its own name point to the address of the port (DNS rebinding), and would read it
 through the browser of a user who can reach it. The browser then sends that name, so a name that a
 stranger can register is refused. Addresses are accepted, and names that the public DNS does not
-have: those without a dot, as of containers, and those of loopback and of Kubernetes.
+have: those without a dot, as of containers, and the names of loopback and of Kubernetes.
 """
 
 import ipaddress

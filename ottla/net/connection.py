@@ -94,7 +94,7 @@ class Reply:
 
     def send(self, parts: Sequence[Part]) -> None:
         """Set the response (without size prefix); dropped if the connection is closed."""
-        assert self.parts is None, "a request can only be answered once"
+        assert self.parts is None, "a request can only have one response"
         self.parts = parts
         connection = self._connection
         if connection.is_next(self):

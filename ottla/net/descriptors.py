@@ -1,9 +1,9 @@
 """The limit of descriptors for connections, so that some are always free for files.
 
-Above that limit, connections that do not read, are silent or idle are closed for new ones; if there
-is none, new connections are refused. Responses that are sent from files need descriptors, too:
-therefore connections that do not read are closed above the limit even if there is no new one.
-Kafka leaves this to the operating system: `accept` and `open` fail together.
+Above that limit, connections that do not read, are silent or idle are closed for new ones; if no
+such connection exists, new connections are refused. Responses that are sent from files need
+descriptors, too: therefore connections that do not read are closed above the limit even if there is
+no new one. Kafka leaves this to the operating system: `accept` and `open` fail together.
 """
 
 import asyncio

@@ -60,7 +60,7 @@ class Rooms:
 class Endpoint:
     """Owns every connection it accepted, on one event loop, from `open` to `close`.
 
-    `name` is the listener's, as in `listeners`. `tasks` are those of the broker; they report the
+    `name` is the listener's, as in `listeners`. `tasks` are the broker's; they report the
     failures of the endpoint's own. With `tls`, connections are encrypted.
     """
 
@@ -140,7 +140,7 @@ class Endpoint:
         self._tls.context = context
 
     def serve(self, handler: FrameHandler) -> None:
-        """Start to handle requests, also those of the connections that have been waiting."""
+        """Start to handle requests, also on the connections that have been waiting."""
         self.handler = handler
         for connection in self._connections:
             connection.serve(handler)

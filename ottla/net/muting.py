@@ -12,7 +12,7 @@ class Mute:
     def __init__(self) -> None:
         # None if it is not muted.
         self.timer: asyncio.TimerHandle | None = None
-        # The end of the present or the last mute; 0 if there was none.
+        # The end of the present or the last mute; 0 before the first mute.
         self.until = 0.0
 
     def extend(

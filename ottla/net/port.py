@@ -146,7 +146,7 @@ class Net(Protocol):
 
 def remedy(error: OSError, other_port: str) -> str:
     """Return what to do if a listener cannot be opened; `other_port` says how to choose its port."""
-    # Negative numbers are those of the resolver.
+    # Negative numbers come from the resolver.
     if (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL:
         return "Use an address of this machine, or 0.0.0.0 for all of them"
     if error.errno in (errno.EACCES, errno.EPERM):

@@ -149,7 +149,7 @@ class ReceiveMemory:
     def stall(self) -> None:
         """Note that the sender has stopped in the middle of a frame.
 
-        Counts until the memory changes: a frame that continues meanwhile uses what it has.
+        Counts until the memory changes: a frame that continues until then uses what it has.
         """
         if self._state == _State.ACTIVE:
             self._hold(self.held_bytes, _State.STALLED)

@@ -69,7 +69,7 @@ class UnhandledBytes:
         # there are no unhandled bytes, and counts the frames after the first one.
         self.filled = 0
         self.wanted = 0
-        # When the first byte of an unfinished frame arrived; 0 if there is none.
+        # When the first byte of an unfinished frame arrived; 0 if all frames are complete.
         self.frame_started_at = 0.0
 
     def of_connection(self, memory: ReceiveMemory, frame_bytes_max: int) -> "UnhandledBytes":
@@ -150,7 +150,8 @@ class UnhandledBytes:
         return self.filled < len(private) or self._grow()
 
     def silent_seconds(self, now: float, active_at: float, *, is_established: bool) -> float:
-        """Return for how long (s) an unfinished frame made no progress; 0 if there is none.
+        """Return for how long (s) an unfinished frame made no progress; 0 if all frames are
+        complete.
 
         After the first request of a connection, every byte is progress.
         """
@@ -194,6 +195,6 @@ class UnhandledBytes:
 
 
 def nothing_received(buffers: ReceiveBuffers, budget: ReceiveBudget) -> UnhandledBytes:
-    """Return the unhandled bytes of all connections that have had none."""
+    """Return the unhandled bytes of all connections that had no unhandled bytes."""
     memory = ReceiveMemory(budget, "", lambda: None)
     return UnhandledBytes(buffers, budget, memory, frame_bytes_max=0)

@@ -174,7 +174,7 @@ class RequestChannel:
         return self._connection is not None and not self._connection.is_lost
 
     async def connect(self) -> RequestConnection:
-        """Return the connection, which is established first if there is none.
+        """Return the connection, which is established first if necessary.
 
         Raises ConnectionRefusedError if nothing listens, another OSError if the broker cannot be
         reached within 10 s, and ConnectionAbortedError if the channel is closed.

@@ -2,7 +2,7 @@
 
 The one door for them. A redirect is followed by a GET only, never from https to http, and never
 with credentials to another origin. Size and time of a response are bounded, however slowly it
-arrives. Proxies are those of the environment (`https_proxy`). Blocks: call it in a thread.
+arrives. Proxies come from the environment (`https_proxy`). Blocks: call it in a thread.
 """
 
 import http.client

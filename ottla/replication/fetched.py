@@ -26,8 +26,8 @@ _ABORTED_UNSORTED_MAX = 16
 
 # The properties of a fetch that are the same for all of its partitions: the isolation level; the
 # size (bytes) from which on records are returned as a FileRange; whether only cached bytes are
-# read; whether a follower answers, too (KIP-392). A plain tuple, because one is created for every
-# fetch, and a named tuple takes three times as long to create and to unpack.
+# read; whether a follower may serve it, too (KIP-392). A plain tuple, because one is created for
+# every fetch, and a named tuple takes three times as long to create and to unpack.
 FetchOptions = tuple[int, int, bool, bool]
 
 
@@ -36,7 +36,7 @@ class Fetched(NamedTuple):
 
     `records` is None only if `only_if_cached` and the device would have to be read. `aborted` lists
     the aborted transactions that the records may belong to, for READ_COMMITTED: clients skip them
-    (KIP-98). `is_at_end` is true if there is nothing to read until the partition changes.
+    (KIP-98). `is_at_end` is true if no data can be read until the partition changes.
     """
 
     records: Part | None

@@ -62,7 +62,7 @@ class Dependencies:
 
     `connect` returns the channel to a broker, None while its address is unknown; `broker_epoch` is
     the epoch of this broker's registration; `timeout_seconds` limits one request. `lost` is called
-    if the connection to a leader was closed or refused, and `fetched` when the leader answers
+    if the connection to a leader was closed or refused, and `fetched` when the leader responds
     again.
     """
 
@@ -227,7 +227,7 @@ class LeaderFetcher:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
         throttle = self._dependencies.traffic.from_leaders
         if throttle.is_exceeded(now):
-            # The limit may be raised meanwhile.
+            # The limit may be raised during the wait.
             until = now + min(throttle.seconds_left(now), limits.backoff_seconds)
             for key, partition in self._partitions.items():
                 if partition.throttled.as_follower:
@@ -262,7 +262,7 @@ class LeaderFetcher:
             del self._undurable[key]
 
     async def _flush(self, followed: Followed, partition: Partition) -> None:
-        """Flush a log to its end; one flush may miss it if the log changes meanwhile."""
+        """Flush a log to its end; one flush may miss it if the log changes during the flush."""
         while self._is_valid(followed, partition) and not following.is_durable(partition):
             await partition.log.durability.flush_in_background()
 

@@ -64,7 +64,7 @@ class Followed:
         self.leader_epoch = leader_epoch
         self.offset = self.log_start_offset = 0
         self.last_epoch = -1
-        # Consecutive answers that the leader does not lead in this epoch, or not yet.
+        # Consecutive responses that the leader does not lead in this epoch, or not yet.
         self.refusals_count = 0
         # Not requested before this time.
         self.due_at = 0.0
@@ -131,7 +131,7 @@ _NOT_READY = frozenset(
         ErrorCode.UNKNOWN_TOPIC_ID,
     }
 )
-# The first pause after such an answer; each further one is twice as long, up to the back-off.
+# The first pause after such a response; each further one is twice as long, up to the back-off.
 NOT_READY_SECONDS = 0.02
 # The next request is a full one.
 _SESSION_ERRORS = (
@@ -164,7 +164,8 @@ class FollowerFetches:
         """Fetch a partition from now on; a response on its way does not apply to it any more."""
         former = self._followed.get(followed.key)
         if former is not None:
-            # The leader is the same in a new epoch, and its answer may be that nothing has changed.
+            # The leader is the same in a new epoch, and its response may be that nothing has
+            # changed.
             followed.lag = former.lag
         self._followed[followed.key] = followed
 
@@ -183,7 +184,7 @@ class FollowerFetches:
         return self._followed.get(followed.key) is followed
 
     def next_due_at(self) -> float | None:
-        """Return when there is something to request; None if there is nothing to wait for."""
+        """Return when there is something to request; None if no partition can be fetched."""
         due_times = [
             followed.due_at for followed in self._followed.values() if not followed.is_failed
         ]

@@ -37,7 +37,7 @@ class IsrMachine:
     The controller has confirmed `isr`. The followers in `joining` are proposed and already count
     for the high watermark, so that a confirmed member never lacks a committed record. No other
     change is proposed while a proposal is under way (`is_change_pending`): the followers that catch
-    up meanwhile are in `waiting`. Invariant: the high watermark never decreases.
+    up during that time are in `waiting`. Invariant: the high watermark never decreases.
     """
 
     __slots__ = (

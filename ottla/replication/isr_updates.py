@@ -131,7 +131,7 @@ class IsrUpdates:
             self._add_waiting(partition)
             return
         if partition.partition_epoch != proposal.partition_epoch:
-            # The controller's decision has arrived another way meanwhile.
+            # The controller's decision has already arrived another way.
             return
         _log.info(
             "isr change refused partition=%s-%d isr=%s error=%s",

@@ -74,7 +74,7 @@ def low_watermark(partition: Partition, is_alive: Callable[[int], bool]) -> int:
 
 
 def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) -> None:
-    """Apply the controller's answer to a proposal of this leader (KIP-497)."""
+    """Apply the controller's response to a proposal of this leader (KIP-497)."""
     if partition.isr is None or partition_epoch < partition.partition_epoch:
         return
     partition.partition_epoch = partition_epoch
@@ -86,8 +86,9 @@ def isr_decided(partition: Partition, isr: Iterable[int], partition_epoch: int) 
 def isr_published(partition: Partition, published: PartitionImage) -> None:
     """Apply an ISR that the controller has stored for this leader, and publishes to all brokers.
 
-    It is called if the leader did not receive the answer to its proposal, or withdrew the proposal.
-    Otherwise all its later proposals would be stale, and no request would bring the newer state.
+    It is called if the leader did not receive the response to its proposal, or withdrew the
+    proposal. Otherwise all its later proposals would be stale, and no request would bring the newer
+    state.
     """
     is_same_epoch = published.leader_epoch == partition.leader_epoch
     if is_same_epoch and published.partition_epoch > partition.partition_epoch:

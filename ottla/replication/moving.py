@@ -86,7 +86,7 @@ class Move:
                     self._directories.moves.cancel(self._partition.topic, self._partition.partition)
 
     async def _advance(self) -> bool:
-        """Copy a slice, or take over if there is none; return True if the move is complete."""
+        """Copy a slice, or take over if no slice is left; return True if the move is complete."""
         try:
             count = await self._copy_slice()
             if count:
@@ -124,7 +124,7 @@ class Move:
         return future is self._future and not (partition.is_deleted or partition.is_offline)
 
     async def _copy_slice(self) -> int:
-        """Copy the next slice; return its bytes, 0 if there is nothing to copy at present."""
+        """Copy the next slice; return its bytes, 0 if all is copied at present."""
         source, future = self._source, self._future
         if source.truncations_count != self._truncations:
             # The copied part may have been replaced.

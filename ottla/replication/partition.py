@@ -189,7 +189,7 @@ class Partition:
             self._flush_soon(self)
 
     def go_offline(self) -> None:
-        """Answer KAFKA_STORAGE_ERROR from now on: the log directory has failed."""
+        """Return KAFKA_STORAGE_ERROR from now on: the log directory has failed."""
         self.is_offline = True
         self.is_leader = False
         self.changed()
@@ -460,7 +460,7 @@ def _is_temporary(isr: IsrMachine, error: ApiError, now: float) -> bool:
     """Return True if the same batch may be accepted later, here or by another leader.
 
     A leader that was replaced without knowing it lacks the producer's last records. A new leader
-    may get the producer's second batch while the client waits for the former leader's answer to
+    may get the producer's second batch while the client waits for the former leader's response to
     the first one; Apache Kafka accepts the second, and then rejects the first for ever. For a
     client, OUT_OF_ORDER_SEQUENCE_NUMBER would mean that acknowledged records are lost.
     """

@@ -34,7 +34,7 @@ class IsrProposal:
 
 
 class IsrAnswer(NamedTuple):
-    """The controller's answer: an error, or the partition state that is now stored."""
+    """The controller's response: an error, or the partition state that is now stored."""
 
     error: ErrorCode
     leader: int = -1
@@ -47,11 +47,11 @@ class IsrChanges(Protocol):
     """The connection to the controller, over the network or within this process."""
 
     def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
-        """Send a proposal; the future has the controller's answer and never raises.
+        """Send a proposal; the future has the controller's response and never raises.
 
         Proposals of one iteration of the event loop are sent together. A proposal is repeated while
-        the controller cannot be reached or another broker becomes the controller, so that an answer
-        is never in doubt. Errors of an answer: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
+        the controller cannot be reached or another broker becomes the controller, so that its
+        result is never in doubt. Errors of a response: FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION,
         INELIGIBLE_REPLICA, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
         OPERATION_NOT_ATTEMPTED.
         """

@@ -104,7 +104,7 @@ class Replicas:
         return replica
 
     def get_by_id(self, topic_id: bytes, partition: int) -> Partition:
-        """Return a replica of the topic with this id; raises UNKNOWN_TOPIC_ID if there is none."""
+        """Return a replica of the topic with this id; raises UNKNOWN_TOPIC_ID if no replica has it."""
         replica = self._by_id.get((topic_id, partition))
         if replica is None:
             name = self._image().topic_names.get(topic_id)
@@ -430,7 +430,7 @@ class Replicas:
 
 
 async def _flush(log: Log, clock: Clock) -> None:
-    """Flush a log off the event loop; wait for a free descriptor if there is none."""
+    """Flush a log off the event loop; wait for a descriptor if none is free."""
     while True:
         try:
             await log.durability.flush_in_background()

@@ -1,6 +1,6 @@
 """Entries of access control lists, and the filters that match them (KIP-11, KIP-290). Pure.
 
-Types, names and numbers are those of org.apache.kafka.common.resource and .acl. A filter is a
+Types, names and numbers are the same as in org.apache.kafka.common.resource and .acl. A filter is a
 binding with ANY, MATCH or None in some of its fields.
 """
 

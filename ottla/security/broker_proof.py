@@ -98,7 +98,7 @@ class ProofOfBroker:
 class ProofToPeer:
     """The side of the broker that is connected to; `broker_id` is the proven id, -1 before.
 
-    `generation` is that of the key, and `former` the identity that the peer has until then, and
+    `generation` is the key's, and `former` the identity that the peer has until then, and
     after a wrong proof.
     """
 

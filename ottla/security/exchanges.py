@@ -114,8 +114,8 @@ class ScramExchange:
     """Two messages, in which neither side sends the password.
 
     `nonce` is random text without a comma. `find_user` finds the login of a user, and `find_token`
-    that of a delegation token by its id; it is None if tokens are not issued. Unknown names must
-    take as long, and have salts and iterations as known ones.
+    the login of a delegation token by its id; it is None if tokens are not issued. Unknown names
+    must take as long, and have salts and iterations as known ones.
     """
 
     def __init__(

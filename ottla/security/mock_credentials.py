@@ -2,7 +2,7 @@
 
 A client that names a user of SCRAM receives the user's salt and iterations before it proves that it
 knows the password (RFC 5802). For an unknown user they are derived from a secret of the cluster: so
-they are the same on every broker and after every restart, as those of a known user are. They have a
+they are the same on every broker and after every restart, like a known user's. They have a
 form that users have, and each form as often as users have it.
 """
 

@@ -1,6 +1,6 @@
 """The server's part of OAUTHBEARER (RFC 7628), and tokens without a signature (KIP-255). Pure.
 
-A token that is refused is answered with the reason as JSON; the client confirms that with one byte,
+The response to a refused token is the reason as JSON; the client confirms that with one byte,
 and only then the exchange has failed. Follows Kafka's OAuthBearerSaslServer and
 OAuthBearerUnsecuredValidatorCallbackHandler.
 """

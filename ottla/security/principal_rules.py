@@ -2,7 +2,7 @@
 
 Follows Kafka's SslPrincipalMapper: `RULE:pattern/replacement/`, with `L` or `U` behind it for small
 or capital letters, and `DEFAULT` for the subject itself. The first rule whose pattern matches the
-whole subject decides. Patterns are those of RE2, because strangers choose the subjects that the
+whole subject decides. Patterns have RE2's syntax, because strangers choose the subjects that the
 rules are matched against.
 """
 
@@ -82,7 +82,7 @@ def _rule(found: re.Match[str]) -> Rule:
         if sign is not None and not sign.isdecimal():
             raise ValueError(f"{replacement!r} has a $ that refers to nothing: write \\$")
         if sign not in (None, "0") and not pattern.groups:
-            raise ValueError(f"{replacement!r} refers to a group, but {text!r} has none")
+            raise ValueError(f"{replacement!r} refers to a group, but {text!r} has no groups")
     return Rule(pattern, replacement, found["case"])
 
 

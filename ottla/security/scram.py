@@ -1,7 +1,7 @@
 """SCRAM (RFC 5802): credentials as a cluster keeps them, and the client's part of exchanges. Pure.
 
-A cluster keeps salted keys instead of passwords. The text of a credential is that of Apache Kafka's
-ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
+A cluster keeps salted keys instead of passwords. The text of a credential has the format of Apache
+Kafka's ScramCredentialUtils, so that both can use the same coordination tree (KIP-84, KIP-554).
 `exchanges` has the server's part.
 """
 
@@ -107,7 +107,7 @@ def users_of(text: str) -> dict[str, ScramCredential]:
             continue
         name, colon, credential = line.rpartition(":")
         if not colon or not name or name in users:
-            raise ValueError(f"line {number} is not that of another user and a credential")
+            raise ValueError(f"line {number} does not have another user and a credential")
         try:
             users[name] = parse_credential(credential.strip())
         except ValueError as error:

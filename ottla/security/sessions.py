@@ -66,7 +66,7 @@ class Renewal(NamedTuple):
 def lifetime_ms(limit_ms: int, expiry_ms: int | None, now_ms: int) -> int | None:
     """Return how long a session lasts that begins now; None if it does not end.
 
-    `limit_ms` is that of the mechanism, 0 without one; `expiry_ms` is when the credential expires,
+    `limit_ms` is the mechanism's limit, 0 without one; `expiry_ms` is when the credential expires,
     in milliseconds of the wall clock.
     """
     limits = [limit_ms] if limit_ms > 0 else []

@@ -32,7 +32,7 @@ class SignedRules(NamedTuple):
 
 
 def read_keys(data: bytes) -> Keys:
-    """Return the keys of a JWKS document; ValueError if it has none."""
+    """Return the keys of a JWKS document; ValueError if it has no keys."""
     try:
         keys = KeySet.import_key_set(json.loads(data))
     except (JoseError, KeyError, TypeError, ValueError, AttributeError) as error:

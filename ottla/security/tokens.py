@@ -66,8 +66,8 @@ def scram_credential(mechanism: ScramMechanism, token_hmac: bytes, salt: bytes) 
 def salt_of(secret_key: str, mechanism: ScramMechanism, token_id: str) -> bytes:
     """Return the salt of a token's credential, also for an id that no token has.
 
-    It is the same on every broker and after a restart. Its hash function is another one than that
-    of the HMAC, so that no salt is a part of a HMAC.
+    It is the same on every broker and after a restart. Its hash function is another one than the
+    HMAC's, so that no salt is a part of a HMAC.
     """
     text = f"{mechanism.mechanism_name} {token_id}"
     return hmac.digest(secret_key.encode(), text.encode(), "sha256")[:SALT_BYTES]

@@ -1,6 +1,6 @@
 """The properties of an API that its handler declares and the dispatcher needs.
 
-A handler module whose API has none of them declares nothing; others declare
+A handler module without such properties declares nothing; others declare
 `PROPERTIES = ApiProperties(...)`.
 """
 
@@ -30,7 +30,7 @@ class ApiProperties:
     is_among_brokers: bool = False
     # Changes the cluster: its requests are in the table of the audit log.
     is_administrative: bool = False
-    # Answered from the metadata: waits until the controller has informed this broker.
+    # The response comes from the metadata: waits until the controller has informed this broker.
     needs_metadata: bool = False
     # Refused with CLUSTER_AUTHORIZATION_FAILED unless the sender has proven to be a broker, from
     # this version on (decision 0029).
@@ -43,6 +43,7 @@ class ApiProperties:
     # Called with a large request and its context before the request is divided: may change it, or
     # return the whole response.
     prepare: Callable[[Any, Any], Any] | None = None
-    # Answers requests that differ from earlier ones only in records or offsets, without the
-    # handler. Constructed for each version with the broker, the version and parts of the route.
+    # Builds the response to requests that differ from earlier ones only in records or offsets,
+    # without the handler. Constructed for each version with the broker, the version and parts of
+    # the route.
     shortcut: Callable[[Any, int, RouteParts], Shortcut] | None = None

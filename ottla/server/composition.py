@@ -19,7 +19,6 @@ from ottla.cluster import features
 from ottla.cluster.broker_secret import BrokerSecret
 from ottla.cluster.image import ClusterImage
 from ottla.cluster.options import authorization_options, option_tables, security_options
-from ottla.cluster.options.security.broker_login import BrokerLogin
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.cluster.zk.port import Coordination
 from ottla.net.port import Net
@@ -52,6 +51,7 @@ from ottla.storage.directories.upkeep import Intervals
 # Only brokers with TLS, SCRAM, OAUTHBEARER, a secret key for delegation tokens, an authorizer, or a
 # file for the audit log need them.
 if TYPE_CHECKING:
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.server.audit import sinks
     from ottla.server.authentication import (
         bearers,
@@ -95,7 +95,7 @@ class Settings(NamedTuple):
     audit: AuditLog
     tokens: "tokens.DelegationTokens | None"
     scram_users: "scram_users.ScramUsers | None"
-    broker_login: BrokerLogin | None
+    broker_login: "BrokerLogin | None"
 
     async def start(self, session: Coordination, rng: Rng) -> None:
         """Read the settings from the tree, and follow their changes from now on."""
@@ -173,7 +173,7 @@ class Composition(NamedTuple):
     def settings(self, cluster_id: str, security: Mapping[str, ListenerSecurity]) -> Settings:
         """Return the settings before they have been read from the tree.
 
-        `security` is that of the listeners by name.
+        `security` has the listeners' security by name.
         """
         configs = ConfigStore(self.options, self.node_id, self.tasks)
         served = apis.advertised_apis()

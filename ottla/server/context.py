@@ -139,7 +139,7 @@ class RequestContext:
         self.started_at = 0.0
         # Set by the handlers of responses with records: True if the response has errors.
         self.has_errors = False
-        # The request's use of its client's quotas; None if the client has none.
+        # The request's use of its client's quotas; None if the client has no quotas.
         self.usage: RequestUsage | None = None
 
     @property

@@ -49,7 +49,7 @@ class Contacts:
             self._changed()
 
     def fetched(self, broker_id: int) -> None:
-        """Apply that a leader has answered a replica fetcher."""
+        """Apply a leader's response to a replica fetcher."""
         self.fetches_lost_at.pop(broker_id, None)
 
     def fetch_lost(self, broker_id: int, now: float) -> None:

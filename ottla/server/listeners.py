@@ -157,7 +157,7 @@ class Listeners:
     def _gate(
         self, name: str, handler: FrameHandler, now: Callable[[], float], audit: AuditLog
     ) -> "gate.Gate | None":
-        """Return the gate of a listener whose clients have a name; None if they have none."""
+        """Return the gate of a listener whose clients have a name; None if clients have no name."""
         if not self._is_gated(name):
             return None
         options = self._static
@@ -203,7 +203,7 @@ class Listeners:
         ]
 
     def limit(self, options: Snapshot, net: Net, tasks: Tasks) -> None:
-        """Apply changed limits of connections; those of hosts when their names are resolved."""
+        """Apply changed limits of connections; the hosts' limits when their names are resolved."""
         self._options = options
         self._apply_limits()
         hosts = limits_by_host(options.text(_OVERRIDES))

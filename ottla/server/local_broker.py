@@ -31,7 +31,8 @@ _CONTROLLERS_MAX = 10
 class Dependencies:
     """The parts of the broker that a controller's notices change.
 
-    `broker_epoch` returns the epoch of the current registration, -1 if there is none.
+    `broker_epoch` returns the epoch of the current registration, -1 if the broker is not
+    registered.
     `newest_controller` reads the epoch of the latest controller from the tree; without it every
     epoch is accepted.
     """

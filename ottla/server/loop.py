@@ -127,7 +127,9 @@ async def _serve(node: S, on_ready: Callable[[S], None]) -> None:
 
 
 async def _is_started(node: Service, stopped: asyncio.Event) -> bool:
-    """Start the node; return False if it was stopped meanwhile, in which case everything is closed."""
+    """Start the node; return False if it was stopped during the start, in which case everything is
+    closed.
+    """
     starting = asyncio.ensure_future(node.start())
     interrupted = asyncio.ensure_future(stopped.wait())
     await asyncio.wait([starting, interrupted], return_when=asyncio.FIRST_COMPLETED)
@@ -153,7 +155,7 @@ async def import_deferred(clock: Clock) -> None:
     for module in (_OF_FETCHES, *DEFERRED_MODULES):
         load_module(module)
         await clock.sleep(_BETWEEN_IMPORTS_SECONDS)
-    # Not collected before: that would take 100 ms if 10 000 partitions were created meanwhile.
+    # Not collected before: that would take 100 ms if 10 000 partitions were created at the start.
     gc.freeze()
 
 

@@ -114,7 +114,7 @@ class Node:
 
     @property
     def broker(self) -> Broker:
-        """The broker as request handlers see it; a node that has not started has none."""
+        """The broker as request handlers see it; only after the node has started."""
         assert self._broker is not None, "the node has not started"
         return self._broker
 

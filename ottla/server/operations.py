@@ -1,7 +1,7 @@
 """The operations that a sender may do, as the bit fields of KIP-430; all without an authorizer.
 
 Bits are the codes of org.apache.kafka.common.acl.AclOperation; the operations of a type of resource
-are those of AclEntry.supportedOperations.
+follow AclEntry.supportedOperations.
 """
 
 from typing import TYPE_CHECKING

@@ -11,11 +11,11 @@ class Probe(Protocol):
     """The figures of one API (`ottla.server.transport.request_probe.ApiProbe`)."""
 
     def took(self, started: float, now: float) -> None:
-        """Record a request that was answered at once; times in seconds of one clock."""
+        """Record a request that got its response at once; times in seconds of one clock."""
         ...
 
     def waited(self, started: float, parked: float, now: float) -> None:
-        """Record a request that was parked at the time `parked`, and answered now."""
+        """Record a request that was parked at the time `parked`, and gets its response now."""
         ...
 
     def count_errors(self, response: Any) -> int:
@@ -45,12 +45,12 @@ class Shortcut(Protocol):
         correlation_id: int,
         started_at: float,
     ) -> bool:
-        """Answer a request without the handler; return False if nothing was done.
+        """Respond to a request without the handler; return False if nothing was done.
 
         `position` is where the request's body begins in the frame.
         """
         ...
 
     def learn(self, frame: memoryview, position: int, request: Any, response: Any) -> None:
-        """Remember a request that the handler has answered; None if its response is deferred."""
+        """Remember a request and the response of the handler; None if its response is deferred."""
         ...

@@ -198,7 +198,7 @@ class KafkaStreams(SnakeCase):
 
     @property
     def error(self) -> Exception | None:
-        """The error that ended the application; None if there was none."""
+        """The error that ended the application; None if none occurred."""
         return self._instance.error
 
     @property
@@ -229,7 +229,7 @@ class KafkaStreams(SnakeCase):
 
         Raises TopologyError if topics are missing, or if topics that are joined by key have
         different numbers of partitions; ConfigError if `state_dir` is not writable; NotReachable if
-        the brokers do not answer.
+        the brokers do not respond.
         """
         if self.state is not State.CREATED:
             raise StreamsError(

@@ -1,9 +1,9 @@
 """The network of one broker in a test: its connections to other brokers can be cut.
 
 Only connections that a broker opens are affected, so clients reach every broker. A cut connection
-stays open and carries nothing, like one whose packets are lost. Bytes that are written meanwhile
-are delivered after the cut is healed, unless the peers have closed the connection. A new connection
-is established after the end of the cut.
+stays open and carries nothing, like one whose packets are lost. Bytes that are written during the
+cut are delivered after the cut is healed, unless the peers have closed the connection. A new
+connection is established after the end of the cut.
 """
 
 import asyncio

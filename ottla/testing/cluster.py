@@ -106,7 +106,7 @@ class Cluster:
         return self._listeners.bootstrap(listener)
 
     def client_settings(self, user: str = "user") -> ClientSettings:
-        """Return the settings of clients of a user, who is created if there is none of this name.
+        """Return the settings of clients of a user, who is created if no user has this name.
 
         Without `security` they have the address only. With `ssl` the user is the name in the
         client's certificate.

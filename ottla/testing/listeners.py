@@ -31,7 +31,7 @@ class ClusterListeners:
 
     @property
     def plain(self) -> str:
-        """The name of the first listener without security; of the first one if there is none."""
+        """The name of the first listener without security; of the first one if all are secured."""
         names = [item.listener for item in self._of_first if item.security_protocol == _PLAIN]
         return names[0] if names else self.first.listener
 

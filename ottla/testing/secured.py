@@ -4,7 +4,7 @@
         producer = confluent_kafka.Producer(cluster.client_settings("anna").librdkafka)
 
 Users are created when their settings are first read. Certificates need cryptography (`pip install
-'ottla[certificates]'`); `sasl_plaintext` has none.
+'ottla[certificates]'`); `sasl_plaintext` needs none.
 """
 
 import secrets
@@ -44,8 +44,8 @@ CreateUser = Callable[[str, str], None]
 class ClientSettings:
     """The settings of one user, in the words of several client libraries.
 
-    `authority` is the file with the certificate of the authority, and `certificate` that with the
-    certificate and the key of the user; each is None if the protocol has none.
+    `authority` is the file with the certificate of the authority, and `certificate` the file with
+    the certificate and the key of the user; each is None if the protocol uses no such file.
     """
 
     bootstrap: str

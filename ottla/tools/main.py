@@ -48,7 +48,6 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "list": "List the consumer groups.",
             "describe": "Show members, offsets and lag.",
-            "seek": "Move a group to a position (dry run by default).",
             "reset": "Move a group, as kafka-consumer-groups does (dry run by default).",
             "delete": "Delete groups with their offsets.",
         },

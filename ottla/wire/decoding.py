@@ -298,7 +298,7 @@ class _DecoderWriter:
         self.indent -= 1
 
     def write_tags(self, cls: type[Struct], tagged: list[Field], target: str, depth: int) -> None:
-        """Read the tagged fields; nearly always there are none."""
+        """Read the tagged fields; nearly always the list is empty."""
         self.run.append(("B", "n"))
         self.flush()
         self.write("if n:")

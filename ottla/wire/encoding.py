@@ -323,7 +323,7 @@ class _EncoderWriter:
         self.flush()
         count, content = self.local("tags"), self.local("content")
         outer = self.sink
-        # Nearly always there are none.
+        # Nearly always the list is empty.
         absent = " and ".join(_is_absent(field, f"{source}.{field.name}") for field in tagged)
         self.write(f"if {absent}:")
         self.write(f"    {outer}(b'\\x00')")

@@ -2,8 +2,8 @@
 
 A request header is api key, api version, correlation id, client id and, in flexible versions,
 tagged fields; the client id has a two-byte length in all versions, so that an unknown version can
-be answered. A response header is the correlation id and, in flexible versions, tagged fields; the
-one of ApiVersions never has them. Written by hand because every request passes through it.
+get a response. A response header is the correlation id and, in flexible versions, tagged fields;
+the one of ApiVersions never has them. Written by hand because every request passes through it.
 """
 
 import struct

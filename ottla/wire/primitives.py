@@ -70,8 +70,8 @@ def encode_string_size(value: int) -> bytes:
 def skip_tags(buffer: Buffer, position: int, budget: int) -> tuple[int, int]:
     """Skip all tagged fields of a struct (KIP-482); return position and remaining budget.
 
-    `position` is that of the field count. The caller checks that the result does not exceed the
-    end.
+    `position` is the position of the field count. The caller checks that the result does not exceed
+    the end.
     """
     count, position = uvarint(buffer, position)
     budget = charge_tags(count, budget)
@@ -104,7 +104,7 @@ def refuse_count(name: str, count: int, remaining: int, budget: int) -> NoReturn
 
 
 def refuse_tag_size(name: str, size_bytes: int, used_bytes: int) -> NoReturn:
-    """Raise: the size of a tagged field differs from that of its content."""
+    """Raise: the size of a tagged field differs from its content's size."""
     raise ProtocolError(f"{name} is announced with {size_bytes} bytes and has {used_bytes}")
 
 

@@ -244,7 +244,9 @@ def _is_confirmed(options: Options, question: str) -> bool:
     sys.stdout.flush()
     answer = sys.stdin.readline()
     if not answer:
-        raise OttlaError("the question has no answer: add --force, or write y to standard input")
+        raise OttlaError(
+            "the question was not confirmed: add --force, or write y to standard input"
+        )
     return answer.strip().lower() == "y"
 
 

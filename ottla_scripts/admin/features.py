@@ -82,7 +82,7 @@ def rewrite(command_line: list[str]) -> list[str]:
 
 
 def run(options: Options) -> int:
-    """Print or change the levels of a cluster, or print those of a release of Apache Kafka."""
+    """Print or change the levels of a cluster, or print the levels of a release of Apache Kafka."""
     action = action_of(options)
     if action in _LOCAL:
         return _print_local(options, action)

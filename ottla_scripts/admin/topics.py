@@ -85,7 +85,7 @@ def run(options: Options) -> int:
     """Run the action of the command line."""
     _check(options)
     action = next(name for name in _ACTIONS if name in options)
-    # Their errors are not those of the action.
+    # Their errors differ from the action's.
     _ = options["bootstrap-server"], options["command-config"]
     try:
         with cluster(options) as brokers:

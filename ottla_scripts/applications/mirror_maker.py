@@ -25,7 +25,7 @@ from ottla.client.config.choices import reset_age_ms
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.config.names import Role
 from ottla.client.security.options import security_of, security_options
-from ottla.tools.positions import Anchor, Position
+from ottla.operations.offsets.positions import Anchor, Position
 from ottla.tools.signals import PATIENCE_S, StopSignals
 from ottla_scripts.admin.topics import topic_pattern
 from ottla_scripts.definitions import check_options
@@ -44,9 +44,9 @@ from ottla_scripts.session import read_properties
 
 # Errors of the command line do not load librdkafka.
 if TYPE_CHECKING:
-    from ottla.tools.mirror import routes
+    from ottla.operations.mirror import routes
 else:
-    routes = deferred_module("ottla.tools.mirror.routes")
+    routes = deferred_module("ottla.operations.mirror.routes")
 _settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
 _mirror = deferred("ottla.tools.mirror.copying", "Mirror")
 

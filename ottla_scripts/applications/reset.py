@@ -8,8 +8,18 @@ positions.
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
-from ottla.client.admin import groups, offsets, topics
+from ottla.client.admin import groups, topics
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.plans import (
+    OffsetDifference,
+    OffsetPlan,
+    ResetRequest,
+    Strategy,
+    current_offsets,
+    offsets_since,
+    plan_partitions,
+)
+from ottla.operations.offsets.resets import execute
 from ottla.tools.text_files import is_number, read_text
 from ottla_scripts.exits import RejectedOption, UsageError
 from ottla_scripts.flags import (
@@ -31,6 +41,7 @@ from ottla_scripts.printing import as_json, err, java_list, out
 from ottla_scripts.session import cluster
 
 Key = tuple[str, int]
+Plan = dict[Key, OffsetDifference]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
 _EXECUTION = "java.util.concurrent.ExecutionException: "
 _DEFAULT = "localhost:9092"
@@ -121,7 +132,7 @@ class _Reset:
         self._name = str(options["application-id"])
         self._is_dry = "dry-run" in options
         self._topics = {topic.name: topic for topic in topics.list_topics(brokers)}
-        self._moved: dict[Key, int] = {}
+        self._moved: Plan = {}
         self._deleted: list[str] = []
 
     def remove_members(self) -> None:
@@ -170,14 +181,15 @@ class _Reset:
         between_keys = self._partitions([name for name in between if name not in inputs])
         if not keys and not between_keys:
             return code
-        plan: dict[Key, int] = {}
+        plan: Plan = {}
         if keys:
             self._say(
                 f"Following input topics offsets will be reset to (for consumer group {self._name})"
             )
             plan = self._plan(keys)
             for topic, partition in keys:
-                self._say(f"Topic: {topic} Partition: {partition} Offset: {plan[topic, partition]}")
+                offset = plan[topic, partition].after
+                self._say(f"Topic: {topic} Partition: {partition} Offset: {offset}")
         if between_keys:
             self._say(
                 "Following intermediate topics offsets will be reset to end (for consumer group "
@@ -185,10 +197,10 @@ class _Reset:
             )
             for topic, _ in between_keys:
                 self._say(f"Topic: {topic}")
-            plan |= self._ends(between_keys)
+            plan |= self._planned(Strategy.TO_LATEST, between_keys)
         if not self._is_dry:
-            rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
-            offsets.commit_offsets(self._brokers, self._name, rows)
+            rows = tuple(plan.values())
+            execute(self._brokers, OffsetPlan(self._name, Strategy.FROM_FILE, rows, "", 0))
         self._moved = plan
         self._say("Done.")
         return code
@@ -215,7 +227,10 @@ class _Reset:
     def print_json(self) -> None:
         """Print the result as JSON if it is wanted."""
         if self._options.is_json:
-            rows = [{"topic": t, "partition": p, "offset": o} for (t, p), o in self._moved.items()]
+            rows = [
+                {"topic": row.topic, "partition": row.partition, "offset": row.after}
+                for row in self._moved.values()
+            ]
             as_json(
                 {"executed": not self._is_dry, "offsets": rows, "deleted_topics": self._deleted}
             )
@@ -241,16 +256,17 @@ class _Reset:
         ]
         return hash_order(keys, partition_hash)
 
-    def _plan(self, keys: Sequence[Key]) -> dict[Key, int]:
+    def _plan(self, keys: Sequence[Key]) -> Plan:
         options = self._options
         if "to-latest" in options:
-            return self._ends(keys)
+            return self._planned(Strategy.TO_LATEST, keys)
         if "to-offset" in options:
             return self._limited(dict.fromkeys(keys, options["to-offset"]))
         if "shift-by" in options:
-            return self._limited(
-                {key: at + options["shift-by"] for key, at in self._positions(keys).items()}
-            )
+            # Without a committed offset, the end (auto.offset.reset=latest).
+            positions = self._planned(Strategy.TO_CURRENT, keys)
+            shift = options["shift-by"]
+            return self._limited({key: (row.after or 0) + shift for key, row in positions.items()})
         if "to-datetime" in options:
             return self._since(keys, parse_date_time(options["to-datetime"]))
         if "by-duration" in options:
@@ -261,49 +277,46 @@ class _Reset:
             return self._since(keys, moment_ms)
         if "from-file" in options:
             return self._limited(_read_plan(options["from-file"], keys))
-        starts = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.EARLIEST))
-        return {key: row.offset for key, row in starts.items()}
+        return self._planned(Strategy.TO_EARLIEST, keys)
 
-    def _ends(self, keys: Sequence[Key]) -> dict[Key, int]:
-        ends = offsets.list_offsets(self._brokers, dict.fromkeys(keys, offsets.LATEST))
-        return {key: row.offset for key, row in ends.items()}
+    def _planned(
+        self,
+        strategy: Strategy,
+        keys: Sequence[Key],
+        amount: int = 0,
+        requested: Mapping[Key, int] | None = None,
+    ) -> Plan:
+        request = ResetRequest(self._name, strategy, amount=amount, offsets=requested or {})
+        current = current_offsets(self._brokers, self._name)
+        rows = plan_partitions(self._brokers, request, keys, current)
+        return {row.key: row for row in rows}
 
-    def _positions(self, keys: Sequence[Key]) -> dict[Key, int]:
-        """Return the committed offsets; the end if there is none (auto.offset.reset=latest)."""
-        committed = offsets.committed_offsets(self._brokers, self._name)
-        known = {key: row.offset for key, row in committed.items() if row.offset >= 0}
-        ends = self._ends(keys)
-        return {key: known.get(key, ends[key]) for key in keys}
-
-    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> dict[Key, int]:
-        results = offsets.list_offsets(self._brokers, dict.fromkeys(keys, max(timestamp_ms, 0)))
-        ends = self._ends(keys)
-        plan = {}
-        for key in keys:
-            plan[key] = results[key].offset if results[key].offset >= 0 else ends[key]
-            if results[key].offset < 0:
+    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> Plan:
+        known = offsets_since(self._brokers, keys, timestamp_ms)
+        for topic, partition in keys:
+            if (topic, partition) not in known:
                 self._say(
-                    f"Partition {key[1]} from topic {key[0]} is empty, without a committed record. "
+                    f"Partition {partition} from topic {topic} is empty, without a committed record. "
                     "Falling back to latest known offset."
                 )
-        return plan
+        return self._planned(Strategy.TO_DATETIME, keys, timestamp_ms)
 
-    def _limited(self, requested: Mapping[Key, int]) -> dict[Key, int]:
-        ends = self._ends(list(requested))
-        starts = offsets.list_offsets(self._brokers, dict.fromkeys(requested, offsets.EARLIEST))
-        plan = {}
-        for key in hash_order(requested, partition_hash):
-            offset, start, end = requested[key], starts[key].offset, ends[key]
-            plan[key] = min(max(offset, start), end)
-            if offset >= end:
+    def _limited(self, requested: Mapping[Key, int]) -> Plan:
+        keys = hash_order(requested, partition_hash)
+        plan = self._planned(Strategy.FROM_FILE, keys, requested=requested)
+        for key in keys:
+            offset, row = requested[key], plan[key]
+            if offset >= row.end_offset:
                 self._say(
-                    f"New offset ({offset}) is higher than latest offset. Value will be set to {end}"
+                    f"New offset ({offset}) is higher than latest offset. Value will be set to "
+                    f"{row.end_offset}"
                 )
-            elif offset <= start:
+            elif offset <= row.start_offset:
                 self._say(
-                    f"New offset ({offset}) is lower than earliest offset. Value will be set to {start}"
+                    f"New offset ({offset}) is lower than earliest offset. Value will be set to "
+                    f"{row.start_offset}"
                 )
-        return plan
+        return {key: plan[key] for key in keys}
 
 
 def _read_plan(path: str, keys: Sequence[Key]) -> dict[Key, int]:

@@ -387,7 +387,7 @@ def _reset(brokers: Brokers, keys: list[TopicPartition], reset: str) -> dict[Top
     age_ms = reset_age_ms(reset)
     if age_ms is None:
         return _listed(brokers, keys, _EARLIEST if reset == "earliest" else _LATEST)
-    # The end first: a record that arrives meanwhile must not be skipped.
+    # The end first: a record that arrives in between must not be skipped.
     ends = _listed(brokers, keys, _LATEST)
     found = _listed(brokers, keys, max(0, time.time_ns() // 1_000_000 - age_ms))
     return {key: offset if offset >= 0 else ends[key] for key, offset in found.items()}

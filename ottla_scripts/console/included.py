@@ -1,6 +1,6 @@
 """The topics of `--include`: names that match a regular expression.
 
-librdkafka's expressions are those of POSIX, without `(?i)`, and also match internal topics. So
+librdkafka's expressions follow POSIX, without `(?i)`, and also match internal topics. So
 names are looked up here: at the start, and then as often as a Java client refreshes metadata.
 """
 

@@ -1,17 +1,9 @@
 """`kafka-consumer-groups --delete` and `--delete-offsets`."""
 
-from collections import defaultdict
-
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups
-from ottla.client.admin.answers import check, error_of
+from ottla.client.admin.offsets import try_offset_deletions
 from ottla.client.brokers import Brokers
-from ottla.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
 from ottla_scripts.flags import Options
 from ottla_scripts.groups.kinds import Deletion, print_deletion
 from ottla_scripts.groups.resetting import TopicPartition, parse_topics
@@ -82,7 +74,7 @@ def delete_and_print(
 ) -> None:
     """Delete the offsets of partitions; `missing` are errors to show with the results."""
     try:
-        results = _delete(brokers, group, keys)
+        results = try_offset_deletions(brokers, group, keys)
         first = next((error for error in results.values() if error is not None), None)
     except ApiError as error:
         results, first = dict.fromkeys(keys, error), error
@@ -104,27 +96,3 @@ def delete_and_print(
     for (topic, partition), failure in rows:
         status = "Successful" if failure is None else f"Error: {java_exception(failure)}"
         out(left((topic, "-" if partition < 0 else partition, status), widths))
-
-
-def _delete(brokers: Brokers, group: str, keys: list[TopicPartition]) -> Results:
-    rows: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
-    for topic, partition in keys:
-        rows[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
-    request = OffsetDeleteRequest(
-        group_id=group,
-        topics=[
-            OffsetDeleteRequestTopic(name=name, partitions=partitions)
-            for name, partitions in rows.items()
-        ],
-    )
-
-    def attempt() -> Results:
-        response = brokers.ask_coordinator(group, request, OffsetDeleteResponse)
-        check(response.error_code)
-        results: Results = {}
-        for topic in response.topics:
-            for row in topic.partitions:
-                results[topic.name, row.partition_index] = error_of(row.error_code)
-        return results
-
-    return brokers.retry(attempt)

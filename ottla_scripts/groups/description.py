@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.ends import known_ends
 from ottla_scripts.flags import Options
 from ottla_scripts.groups.running import (
     all_groups,
@@ -96,7 +97,7 @@ def _rows(brokers: Brokers, group: groups.Group) -> list[_Row]:
         key=lambda member: -len(member.assignment),
     )
     keys = {key for member in members for key in member.assignment} | set(committed)
-    ends = _ends(brokers, sorted(keys))
+    ends = known_ends(brokers, sorted(keys))
 
     def row(key: tuple[str, int], member: groups.Member | None) -> _Row:
         known = committed.get(key)
@@ -114,21 +115,6 @@ def _rows(brokers: Brokers, group: groups.Group) -> list[_Row]:
     ]
     owned = {key for member in members for key in member.assignment}
     return rows + [row(key, None) for key in sorted(set(committed) - owned)]
-
-
-def _ends(brokers: Brokers, keys: Sequence[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    ends = {}
-    for key in keys:
-        try:
-            ends[key] = offsets.list_offsets(brokers, {key: offsets.LATEST})[key].offset
-        except ApiError as error:
-            # A deleted topic, or a partition without a leader: its end is not known.
-            if error.code not in (
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                ErrorCode.LEADER_NOT_AVAILABLE,
-            ):
-                raise
-    return ends
 
 
 def _print_offsets(group: groups.Group, rows: Sequence[_Row], *, is_verbose: bool) -> None:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import IDLE_STATES
 from ottla_scripts.admin.java_split import java_split
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import Options
@@ -101,7 +102,7 @@ def deletable(brokers: Brokers, options: Options, kind: Kind) -> tuple[list[str]
             failed[name] = (
                 f"java.lang.IllegalStateException: {title} group '{name}' group state is DEAD."
             )
-        elif states[name] not in ("Empty", ""):
+        elif states[name] not in IDLE_STATES:
             failed[name] = (
                 "org.apache.kafka.common.errors.GroupNotEmptyException: "
                 f"{title} group '{name}' is not EMPTY."
@@ -123,7 +124,9 @@ def delete(brokers: Brokers, names: Sequence[str], failed: dict[str, str]) -> De
 
 
 def print_deletion(kind: str, deletion: Deletion, *, nothing: str = "", end: str = "") -> None:
-    """Print which groups were deleted; `nothing` is the list if there are none, `end` follows it."""
+    """Print which groups were deleted; `nothing` is the list if no group was deleted, `end` follows
+    it.
+    """
     listed = ", ".join(f"'{name}'" for name in deletion.deleted)
     if not deletion.failed:
         out(f"Deletion of requested {kind} groups ({listed or nothing}) was successful.")

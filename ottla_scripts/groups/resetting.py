@@ -7,9 +7,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
-from ottla.client.admin import groups, offsets, topics
+from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
+from ottla.operations.offsets.groups import IDLE_STATES, state_of
+from ottla.operations.offsets.plans import (
+    OffsetDifference,
+    OffsetPlan,
+    ResetRequest,
+    Strategy,
+    current_offsets,
+    offsets_since,
+    plan_partitions,
+)
+from ottla.operations.offsets.resets import execute
 from ottla.tools.text_files import is_number, read_text
 from ottla_scripts.admin.java_split import java_split
 from ottla_scripts.exits import UsageError
@@ -21,6 +32,7 @@ from ottla_scripts.printing import as_json, left, out
 
 TopicPartition = tuple[str, int]
 Plan = dict[TopicPartition, int]
+Rows = tuple[OffsetDifference, ...]
 _CHECKED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "to-current",
             "shift-by", "from-file")  # fmt: skip
 # In the order in which the tool's sentence names them.
@@ -43,8 +55,8 @@ def reset(brokers: Brokers, options: Options) -> None:
     plans: dict[str, Plan] = {}
     for name in names:
         with runtime_exception():
-            state = _state(brokers, name)
-        if state not in ("Empty", "Dead"):
+            state = state_of(brokers, name)
+        if state not in IDLE_STATES:
             out(
                 f"\nError: Assignments can only be reset if the group '{name}' is inactive, but the "
                 f"current state is {state}."
@@ -53,9 +65,10 @@ def reset(brokers: Brokers, options: Options) -> None:
             continue
         keys = _keys(brokers, options, name)
         check_partitions(brokers, keys)
-        plans[name] = plan = prepare(brokers, options, name, keys, _committed)
+        rows = prepare(brokers, options, name, keys, current_offsets)
+        plans[name] = targets(rows)
         if "execute" in options:
-            commit(brokers, name, plan)
+            commit(brokers, name, rows)
     print_plans(options, plans)
 
 
@@ -73,11 +86,15 @@ def check_scenarios(options: Options) -> None:
         options.forbid(name, *(other for other in SCENARIOS if other != name))
 
 
-def commit(brokers: Brokers, group: str, plan: Plan) -> None:
+def commit(brokers: Brokers, group: str, rows: Rows) -> None:
     """Commit the new offsets of a group without members."""
-    rows = {key: offsets.CommittedOffset(offset) for key, offset in plan.items()}
-    with altering(plan):
-        offsets.commit_offsets(brokers, group, rows)
+    with altering(targets(rows)):
+        execute(brokers, OffsetPlan(group, Strategy.FROM_FILE, rows, "", 0))
+
+
+def targets(rows: Rows) -> Plan:
+    """Return the new offsets."""
+    return {row.key: row.after for row in rows if row.after is not None}
 
 
 @contextmanager
@@ -94,15 +111,6 @@ def altering(plan: Plan) -> Iterator[None]:
 def in_java_order(keys: Iterable[TopicPartition]) -> list[TopicPartition]:
     """Return partitions in the order of a HashMap."""
     return hash_order(keys, partition_hash)
-
-
-def _state(brokers: Brokers, name: str) -> str:
-    try:
-        return groups.describe_group(brokers, name).state
-    except ApiError as error:
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return "Dead"
-        raise
 
 
 def print_plans(
@@ -137,52 +145,66 @@ def _widths(rows: Sequence[tuple[str, str, int, int]]) -> list[int]:
     return [*widths[:3], 0]
 
 
-def _committed(brokers: Brokers, group: str) -> Mapping[TopicPartition, offsets.CommittedOffset]:
-    return offsets.committed_offsets(brokers, group, require_stable=False)
-
-
 def prepare(
     brokers: Brokers,
     options: Options,
     group: str,
     keys: Sequence[TopicPartition],
-    committed_offsets: Callable[[Brokers, str], Mapping[TopicPartition, offsets.CommittedOffset]],
-) -> Plan:
-    """Return the new offsets of partitions, as the options request them."""
+    read_current: Callable[[Brokers, str], Mapping[TopicPartition, int]] | None,
+) -> Rows:
+    """Return the new offsets of partitions, as the options request them.
+
+    `read_current` returns the present offsets, from which some options count; None for a group
+    whose offsets are not committed.
+    """
     scenario = next((name for name in SCENARIOS if name in options), None)
     if scenario is None:
         listed = ", ".join(f"[{name}]" for name in SCENARIOS)
         raise UsageError(
             f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]"
         )
-    if scenario == "to-offset":
-        return _in_range(brokers, dict.fromkeys(keys, options["to-offset"]))
-    if scenario in ("to-earliest", "to-latest"):
-        kind = offsets.EARLIEST if scenario == "to-earliest" else offsets.LATEST
-        return _list(brokers, keys, kind)
-    if scenario == "from-file":
-        plan = _from_file(options, group)
-        check_partitions(brokers, list(plan))
-        return _in_range(brokers, plan)
-    if scenario in ("to-datetime", "by-duration"):
-        return _at(brokers, keys, _moment(options))
-    committed = committed_offsets(brokers, group)
+    strategy, amount = Strategy(scenario), 0
+    given: Plan = {}
+    if scenario in ("to-offset", "shift-by"):
+        amount = options[scenario]
+    elif scenario == "from-file":
+        given = _from_file(options, group)
+        keys = list(given)
+        check_partitions(brokers, keys)
+    elif scenario in ("to-datetime", "by-duration"):
+        strategy, amount = Strategy.TO_DATETIME, _moment(options)
+    current: Mapping[TopicPartition, int] = {}
+    if read_current is not None:
+        is_relative = scenario in ("shift-by", "to-current")
+        current = (read_current if is_relative else current_offsets)(brokers, group)
     if scenario == "shift-by":
         for topic, partition in keys:
-            if (topic, partition) not in committed:
+            if (topic, partition) not in current:
                 raise UsageError(
                     f"Cannot shift offset for partition {topic}-{partition} since there is no "
                     "current committed offset"
                 )
-        moved = {key: committed[key].offset + options["shift-by"] for key in keys}
-        return _in_range(brokers, moved)
-    ends = _list(brokers, [key for key in keys if key not in committed], offsets.LATEST)
-    return {key: committed[key].offset if key in committed else ends[key] for key in keys}
+    request = ResetRequest(group, strategy, amount=amount, offsets=given)
+    with runtime_exception():
+        rows = plan_partitions(brokers, request, keys, current)
+    if strategy is Strategy.TO_DATETIME:
+        _warn_of_empty(brokers, keys, amount)
+    return rows
+
+
+def _warn_of_empty(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> None:
+    with runtime_exception():
+        known = offsets_since(brokers, keys, moment_ms)
+    for topic, partition in in_java_order(key for key in keys if key not in known):
+        out(
+            f"\nWarn: Partition {partition} from topic {topic} is empty. "
+            "Falling back to latest known offset."
+        )
 
 
 def _keys(brokers: Brokers, options: Options, group: str) -> list[TopicPartition]:
     if "all-topics" in options:
-        return list(_committed(brokers, group))
+        return list(current_offsets(brokers, group))
     if "topic" in options:
         return parse_topics(brokers, options.all("topic"))
     require_file(options)
@@ -212,12 +234,6 @@ def parse_topics(brokers: Brokers, arguments: Sequence[str]) -> list[TopicPartit
                 )
             keys.append((name, int(number)))
     return keys
-
-
-def _list(brokers: Brokers, keys: Sequence[TopicPartition], timestamp: int) -> Plan:
-    with runtime_exception():
-        results = offsets.list_offsets(brokers, dict.fromkeys(keys, timestamp)) if keys else {}
-    return {key: result.offset for key, result in results.items()}
 
 
 def check_partitions(brokers: Brokers, keys: Sequence[TopicPartition]) -> None:
@@ -253,23 +269,6 @@ def _refuse(keys: Sequence[TopicPartition], reason: str) -> None:
     if keys:
         names = ",".join(f"{name}-{number}" for name, number in keys)
         raise OttlaError(f'The partitions "{names}" {reason}')
-
-
-def _in_range(brokers: Brokers, plan: Plan) -> Plan:
-    starts = _list(brokers, list(plan), offsets.EARLIEST)
-    ends = _list(brokers, list(plan), offsets.LATEST)
-    return {key: min(max(offset, starts[key]), ends[key]) for key, offset in plan.items()}
-
-
-def _at(brokers: Brokers, keys: Sequence[TopicPartition], moment_ms: int) -> Plan:
-    plan = _list(brokers, keys, moment_ms)
-    late = [key for key in in_java_order(plan) if plan[key] < 0]
-    for topic, partition in late:
-        out(
-            f"\nWarn: Partition {partition} from topic {topic} is empty. "
-            "Falling back to latest known offset."
-        )
-    return {**plan, **_list(brokers, late, offsets.LATEST)}
 
 
 def _moment(options: Options) -> int:

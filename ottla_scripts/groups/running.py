@@ -1,7 +1,8 @@
 """The action of a command line, and its errors as Apache Kafka's tools print them.
 
 The sentence of an error depends on the place at which the Java code waits for a response: the
-exception of an API may be the cause of an ExecutionException, and that of a RuntimeException.
+exception of an API may be the cause of an ExecutionException, which may be the cause of a
+RuntimeException.
 """
 
 from collections.abc import Callable, Iterator
@@ -107,7 +108,7 @@ def all_groups(brokers: Brokers) -> list[str]:
 
 def coordinator_of(brokers: Brokers, group: str) -> tuple[str, int]:
     """Return the address of a group's coordinator, and its node id."""
-    node_id = brokers._coordinator(0, group)
+    node_id = brokers.group_coordinator(group)
     address = brokers.address(node_id)
     return f"{address.host}:{address.port}", node_id
 

@@ -42,7 +42,7 @@ def address_of(url: str, *, is_tls: bool = False) -> Address:
 
 
 def connect(url: str, *, is_tls: bool, credentials: tuple[str, str] | None) -> BeanReader:
-    """Wait until the port answers, for 10 s as JmxTool does; OttlaError if it does not."""
+    """Wait until the port responds, for 10 s as JmxTool does; OttlaError if it does not."""
     address = address_of(url, is_tls=is_tls)
     beans = BeanReader(address, url, f"{_FORMS}; {_JOLOKIA}", credentials=credentials)
     if not wait_until(beans.answers):

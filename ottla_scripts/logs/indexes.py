@@ -117,7 +117,7 @@ def _producers(data: bytes) -> Sequence[tuple[Any, ...]]:
 
 
 def base_offset_of(path: Path) -> int:
-    """Return the offset in a file's name; OttlaError, with Java's sentence, if it has none."""
+    """Return the offset in a file's name; OttlaError, with Java's sentence, if it has no offset."""
     number = path.name.split(".")[0]
     if not is_number(number, 64):
         raise OttlaError(f'For input string: "{number}"')

@@ -67,7 +67,7 @@ def default_levels(metadata_level: int) -> dict[str, int]:
 
 
 def mapping(release: str | None) -> tuple[str, dict[str, int]]:
-    """Return a release as text, and its levels; without a release, those of the latest one."""
+    """Return a release as text, and its levels; without a release, the levels of the latest one."""
     level = LATEST if release is None else level_of(release, with_unstable=True)
     text = level_text(METADATA_VERSION, level) if release is None else release
     return text, {METADATA_VERSION: level, **default_levels(level)}
@@ -97,7 +97,7 @@ def parse_level(text: str) -> tuple[str, int]:
 def levels_to_format(
     release: str | None, chosen: Mapping[str, int], *, is_dynamic: bool
 ) -> dict[str, int]:
-    """Return the levels of a cluster that is formatted, that of metadata.version included.
+    """Return the levels of a cluster that is formatted, the level of metadata.version included.
 
     `is_dynamic`: the quorum is not named by controller.quorum.voters. ConfigError for levels that
     Apache Kafka does not have, or that Ottla's broker does not have.

@@ -69,7 +69,7 @@ class Segment:
             position += len(data)
 
     def batch_at(self, position: int) -> Batch:
-        """Return the batch at a position that an index contains; OttlaError if there is none."""
+        """Return the batch at a position that an index contains; OttlaError if no batch is there."""
         if position > self._whole_size:
             raise OttlaError(
                 f"Slice from position {position} exceeds end position of FileRecords("

@@ -1,8 +1,8 @@
 """The client's metrics at the end of a performance test (`--print-metrics`).
 
 They have the names of the Java client (org.apache.kafka.clients.producer.internals.SenderMetrics
-and its neighbours) and come from librdkafka's statistics. Rates are those of the whole run, where
-the Java client's are those of the last 30 seconds.
+and its neighbours) and come from librdkafka's statistics. Rates cover the whole run, the Java
+client's cover the last 30 seconds.
 
 Not done: metrics without a counterpart in librdkafka: of single nodes and topics, of buffers,
 compression and splits, of the selector's time, and of the steps of a rebalance.
@@ -37,7 +37,7 @@ class Window:
             self.maximum = max(self.maximum, report["max"])
 
     def average(self, unit: float = 1) -> float | None:
-        """Return the average of all values, divided by `unit`; None if there was none."""
+        """Return the average of all values, divided by `unit`; None if no value was recorded."""
         return self.sum / self.count / unit if self.count else None
 
 

@@ -33,7 +33,7 @@ SPEC = Spec(
         "fetch-size": Flag(
             "Bytes of a fetch from one replica.", "bytes", integer, default=_FETCH_BYTES
         ),
-        "max-wait-ms": Flag("The pause if there is nothing new.", "ms", integer, default=1_000),
+        "max-wait-ms": Flag("The pause if no data is new.", "ms", integer, default=1_000),
         "topics-include": Flag(
             "A regular expression of topics; a comma separates alternatives.",
             "Java regex (String)",
@@ -72,7 +72,7 @@ def run(options: Options) -> int:
                 if pattern is not None and pattern.fullmatch(row.name)
             ]
             if not selected:
-                err("No topics found: --topics-include matches none, or there are none.")
+                err("No topics found: --topics-include matches no topic, or no topic exists.")
                 return 1
             verification = Verification(brokers, selected, options)
             if not options.is_json:
@@ -115,7 +115,7 @@ class Verification:
         self._lags: dict[Key, int] = {}
 
     def advance(self) -> bool:
-        """Compare the next batches of every partition; return False if there are none."""
+        """Compare the next batches of every partition; return False if no batches are left."""
         before = dict(self._at)
         for key in self._keys:
             self._lags[key] = self._compare(key)

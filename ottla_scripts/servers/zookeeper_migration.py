@@ -49,7 +49,7 @@ def run(options: Options) -> int:
 
 
 def _has_certificate(settings: Mapping[str, str]) -> bool:
-    """Return True if the user is that of a certificate."""
+    """Return True if the user comes from a certificate."""
     is_enabled = settings.get(tls.ENABLE, "").lower() == "true"
     return is_enabled and all(settings.get(name) for name in (tls.SOCKET, tls.KEY_STORE))
 

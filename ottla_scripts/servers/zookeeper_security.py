@@ -17,7 +17,7 @@ SPEC = Spec(
             "Milliseconds; default: 30000.", "Integer", integer, default=30_000
         ),
         "zookeeper.connection.timeout": Flag(
-            "Milliseconds to wait for an answer; default: 30000.",
+            "Milliseconds to wait for a response; default: 30000.",
             "Integer",
             integer,
             default=30_000,

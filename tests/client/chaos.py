@@ -48,7 +48,7 @@ OPTIONS = {
 class Storm:
     """Faults in a thread, one broker at a time, while `progress` counts what the clients have done.
 
-    `progress` is that of the slowest client. Each fault lasts until all have progressed: that shows
+    `progress` is the slowest client's. Each fault lasts until all have progressed: that shows
     that they work without that broker.
     """
 

@@ -1,7 +1,7 @@
 """A program that interrupts itself in one call after the other, as Ctrl-C does.
 
 `python -m tests.client.interrupts KIND` waits for a broker that accepts connections and never
-answers; members of groups wait for a broker that is paused, and producers also for an address at
+responds; members of groups wait for a broker that is paused, and producers also for an address at
 which nothing listens. It prints one line for each call: its name, the ms until the call has ended,
 and the ms until its `with` block has ended.
 """
@@ -250,7 +250,7 @@ def _member(
 
 
 class _Rebalance:
-    """A cluster whose coordinator stops to answer when a second member has caused a rebalance."""
+    """A cluster whose coordinator stops responding when a second member has caused a rebalance."""
 
     def __init__(self, **settings: Any) -> None:
         self.interrupt = Interrupt()

@@ -275,7 +275,7 @@ def test_wrong_use_is_explained(cluster: Cluster) -> None:
 
 
 def test_access_control_needs_an_authorizer(cluster: Cluster) -> None:
-    """Ottla's broker has none, and says so as Apache Kafka without one does."""
+    """Ottla's broker has no authorizer, and says so as Apache Kafka without one does."""
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         for call in (admin.describe_acls, lambda: admin.delete_acls([acls.ANY])):
             with pytest.raises(ApiError, match="No Authorizer is configured") as caught:
@@ -384,7 +384,7 @@ def test_log_directories_of_replicas(cluster: Cluster, topic: str) -> None:
 
 
 def test_no_transaction_hangs(cluster: Cluster, topic: str) -> None:
-    """A partition without open transactions has none that hangs."""
+    """A partition without open transactions has no hanging transaction."""
     fill(cluster, topic, [b"a"])
     with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
         now_ms = int(time.time() * 1000)

@@ -177,7 +177,7 @@ async def test_failed_first_use_of_a_schema_is_tried_again(cluster: Cluster, top
 
 
 async def test_order_is_kept_while_a_topic_is_looked_up(cluster: Cluster, topic: str) -> None:
-    """A partitioner waits for the partitions of the topic; records sent meanwhile wait, too."""
+    """A partitioner waits for the partitions of the topic; records sent before that wait, too."""
     async with producer_of(cluster, partitioner=lambda key, partitions: partitions[0]) as producer:
         await asyncio.gather(*[producer.send(topic, b"%d" % number) for number in range(50)])
     values = [record.value for record in records_of(cluster, topic)]

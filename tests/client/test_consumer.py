@@ -210,7 +210,7 @@ def test_seek_before_the_first_poll(cluster: Cluster, topic: str) -> None:
 
 
 def test_paused_partition_returns_nothing(cluster: Cluster, topic: str) -> None:
-    """Other partitions are read meanwhile; after `resume` it continues."""
+    """During the pause other partitions are read; after `resume` it continues."""
     fill(cluster, topic, [b"%d" % number for number in range(9)])
     with consumer_of(cluster) as consumer:
         consumer.assign([(topic, 0), (topic, 1)])

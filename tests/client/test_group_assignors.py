@@ -333,7 +333,7 @@ def test_other_protocol_in_the_group_is_an_error(cluster: Cluster, topic: str) -
 
 
 def test_lists_agree_on_the_common_assignor(cluster: Cluster, topic: str) -> None:
-    """A group moves from range to sticky in two restarts; meanwhile range is used."""
+    """A group moves from range to sticky in two restarts; range is used between them."""
     settings = {"group_id": topic, "heartbeat_interval_ms": 100}
     with consumer_of(cluster, topic, **settings) as old:
         poll_until(old, lambda: len(old.assignment) == 6)

@@ -1,4 +1,4 @@
-"""Ctrl-C ends every call that waits, and its `with` block, within 200 ms: no broker answers."""
+"""Ctrl-C ends every call that waits, and its `with` block, within 200 ms: no broker responds."""
 
 import subprocess
 import sys
@@ -34,7 +34,7 @@ def programs() -> Iterator[dict[str, subprocess.Popen[str]]]:
 
 @pytest.mark.parametrize("kind", CALLS)
 def test_ctrl_c_ends_every_call(kind: str, programs: dict[str, subprocess.Popen[str]]) -> None:
-    """The call ends, the client is closed, and the program ends although no broker answers."""
+    """The call ends, the client is closed, and the program ends although no broker responds."""
     output, errors = programs[kind].communicate(timeout=_PATIENCE_S)
     assert programs[kind].returncode == 0, errors
     assert "Traceback" not in errors

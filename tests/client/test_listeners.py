@@ -32,7 +32,7 @@ class OnAssigned(RebalanceListener):
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
 def test_listener_looks_up_offsets(cluster: Cluster, topic: str, strategy: str) -> None:
-    """The calls of a listener are answered before its partitions are read."""
+    """The calls of a listener return before its partitions are read."""
     fill(cluster, topic, [b"%d" % number for number in range(9)])
     settings = {"partition_assignment_strategy": strategy}
     with consumer_of(
@@ -98,7 +98,7 @@ def test_partitions_that_the_listener_pauses_start_at_their_offsets(
 
 @pytest.mark.parametrize("strategy", ASSIGNORS)
 def test_failed_offset_store_loads_again(cluster: Cluster, topic: str, strategy: str) -> None:
-    """Nothing is read before the store has answered; an error that lasts is raised."""
+    """Nothing is read before the store has responded; an error that lasts is raised."""
     fill(cluster, topic, [b"%d" % number for number in range(12)])
     settings = {"partition_assignment_strategy": strategy, "offset_store": Offsets(3, failures=2)}
     with consumer_of(cluster, topic, group_id=topic, **settings) as consumer:
@@ -112,7 +112,7 @@ def test_failed_offset_store_loads_again(cluster: Cluster, topic: str, strategy:
 def test_partitions_without_a_stored_offset_start_as_the_group_says(
     cluster: Cluster, topic: str, strategy: str
 ) -> None:
-    """Also if the store has answered late; paused ones stay paused."""
+    """Also if the store has responded late; paused ones stay paused."""
     fill(cluster, topic, [b"%d" % number for number in range(6)])
 
     class OneOffset(Offsets):
@@ -135,7 +135,7 @@ def test_partitions_without_a_stored_offset_start_as_the_group_says(
 def test_listener_that_raises_leaves_a_correct_assignment(
     cluster: Cluster, topic: str, strategy: str, change: str
 ) -> None:
-    """`poll` raises its error; the partitions are exactly those of the group."""
+    """`poll` raises its error; the partitions are exactly the group's."""
     fill(cluster, topic, [b"%d" % number for number in range(6)])
 
     class Raising(RebalanceListener):
@@ -175,7 +175,7 @@ def test_listener_that_raises_leaves_a_correct_assignment(
 
 
 def test_error_of_a_listener_hides_no_error_of_the_block(cluster: Cluster, topic: str) -> None:
-    """The error of the `with` block is raised, and the log has that of the listener."""
+    """The error of the `with` block is raised, and the log has the listener's error."""
 
     class Raising(RebalanceListener):
         def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:

@@ -63,7 +63,9 @@ def test_future_has_the_position_of_the_record(cluster: Cluster, topic: str) -> 
 
 
 def test_metadata_has_the_sizes_of_what_was_written(cluster: Cluster, topic: str) -> None:
-    """They are those of the serialized forms; -1 without a key or value, and for a failed record."""
+    """They are the sizes of the serialized forms; -1 without a key or value, and for a failed
+    record.
+    """
     with producer_of(cluster, value_serializer="string") as producer:
         full = producer.send(topic, "ä", key=b"abc").result(10)
         empty = producer.send(topic, "", key=b"").result(10)
@@ -464,7 +466,7 @@ def test_timestamps_that_librdkafka_would_change_are_refused(cluster: Cluster, t
 
 
 def test_errors_of_connections_are_no_unacknowledged_records(cluster: Cluster) -> None:
-    """A producer that has sent nothing closes without a TimedOut, although no broker answers."""
+    """A producer that has sent nothing closes without a TimedOut, although no broker responds."""
     settings = {"bootstrap_servers": "127.0.0.1:1", "reconnect_backoff_ms": 1}
     with producer_of(cluster, **settings) as producer:
         deadline = time.monotonic() + 30

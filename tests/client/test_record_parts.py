@@ -53,7 +53,7 @@ async def test_header_that_cannot_be_sent_as_it_is_is_refused(
 
 
 async def test_headers_may_be_of_any_sequence_or_mapping(cluster: Cluster, topic: str) -> None:
-    """The headers of a consumed record, a tuple if there are none, can be sent again."""
+    """The headers of a consumed record, a tuple if they are absent, can be sent again."""
     several: list[Any] = [
         (),
         (("a", b"1"), ("a", None)),
@@ -104,5 +104,5 @@ async def test_serializer_that_returns_no_bytes_is_named(cluster: Cluster, topic
 
 
 async def test_topic_with_a_nul_character_is_refused(cluster: Cluster) -> None:
-    """The error is that of every record that the binding refuses."""
+    """The error is reported for every record that the binding refuses."""
     await refused(cluster, "embedded null character", "a\0b")

@@ -155,7 +155,7 @@ def test_plan_needs_delays() -> None:
 def test_settings_come_from_a_file_for_both_clients(
     cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
-    """Serializers, interceptors and transactions of the file are not those of the copies."""
+    """Serializers, interceptors and transactions of the file do not apply to the copies."""
     file = tmp_path / "client.properties"
     file.write_text(
         f"bootstrap.servers={cluster.bootstrap}\n"

@@ -1,4 +1,4 @@
-"""librdkafka gets an answer to an outdated lookup: every record arrives once."""
+"""librdkafka gets a response to an outdated lookup: every record arrives once."""
 
 import time
 from collections.abc import Iterator

@@ -55,7 +55,7 @@ def test_notebook_shows_the_newest_records_of_all_partitions(cluster: Cluster, t
 
 
 def test_table_of_a_secured_cluster() -> None:
-    """The options are those of the other clients, and may have the addresses."""
+    """The options are the same as for the other clients, and may have the addresses."""
     login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
     options = {
         "listeners": "SASL_PLAINTEXT://127.0.0.1:0, inner://127.0.0.1:0",

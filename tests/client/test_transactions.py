@@ -216,7 +216,7 @@ def test_transaction_that_takes_too_long_is_explained() -> None:
 
 
 async def test_asyncio_has_transactions(cluster: Cluster, topic: str) -> None:
-    """The block is an `async with`; offsets are those of an AsyncConsumer's positions."""
+    """The block is an `async with`; offsets come from an AsyncConsumer's positions."""
     fill(cluster, topic, [b"a"])
     settings = {"bootstrap_servers": cluster.bootstrap}
     async with (

@@ -148,7 +148,7 @@ class Prometheus:
         return missing
 
     def wait_until(self, is_true: Callable[[], bool], what: str) -> None:
-        """Return when a condition is true; scrapes take place meanwhile."""
+        """Return when a condition is true; scrapes take place while it waits."""
         deadline, pause = time.monotonic() + PATIENCE_SECONDS, threading.Event()
         while not is_true():
             assert time.monotonic() < deadline, what

@@ -100,7 +100,7 @@ def test_acls_are_created_described_and_deleted(admin: AdminClient) -> None:
 
 
 def test_invalid_acl_is_rejected_and_others_are_added(admin: AdminClient) -> None:
-    """The error is that of the first rejected ACL."""
+    """The first rejected ACL determines the error."""
     valid, invalid = _binding("a", AclOperation.READ), _binding("", AclOperation.READ)
     with pytest.raises(ApiError) as caught:
         admin.create_acls([invalid, valid])
@@ -132,7 +132,7 @@ def test_scram_credentials_are_set_and_deleted(admin: AdminClient) -> None:
 
 
 def test_unknown_mechanism_lists_the_known_ones() -> None:
-    """The names are those of SASL."""
+    """The names are SASL's."""
     assert mechanism_of("SCRAM-SHA-512") is ScramMechanism.SCRAM_SHA_512
     with pytest.raises(ConfigError, match="SCRAM-SHA-256, SCRAM-SHA-512"):
         mechanism_of("SCRAM-SHA-1")
@@ -150,7 +150,7 @@ def test_removal_needs_a_confirmation(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Only `y` deletes; the end of standard input is no answer, and an error."""
+    """Only `y` deletes; the end of standard input is no confirmation, and an error."""
     binding = _binding("asked", AclOperation.READ)
     admin.create_acls([binding])
     assert _eventually(lambda: admin.describe_acls() == [binding])

@@ -205,7 +205,7 @@ def test_a_share_group_is_created_by_its_offsets(admin: AdminClient) -> None:
 def test_a_streams_group_is_described_and_its_offsets_are_altered(
     node: java.KafkaNode, admin: AdminClient
 ) -> None:
-    """Its offsets and its deletion are those of other groups."""
+    """Its offsets and its deletion work like other groups'."""
     assert _code(lambda: admin.describe_streams_group("k")) is ErrorCode.GROUP_ID_NOT_FOUND
     join(lambda epoch: streams_heartbeat(node.bootstrap, "k", epoch))
     group = admin.describe_streams_group("k", include_authorized_operations=True)

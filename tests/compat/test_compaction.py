@@ -161,7 +161,7 @@ def read_with_librdkafka(bootstrap: str) -> list[tuple[int, bytes | None, bytes 
     consumer.assign([TopicPartition("t", 0, 0)])
     values = []
     try:
-        # The length of a message is that of its value; a deletion has none.
+        # The length of a message is its value's length; a deletion has no value.
         while (message := consumer.poll(30)) is not None:
             if message.error():
                 assert message.error().code() == KafkaError._PARTITION_EOF

@@ -9,11 +9,11 @@ from ottla.client import AdminClient
 from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, groups, offsets, reassignments, topics
 from ottla.console.model.brokers import list_api_versions, list_brokers
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.messages.browsing import BrowseRequest, Seek, browse
 from ottla.console.model.overview import read_overview
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from tests.compat import java
 
 pytestmark = [
@@ -111,7 +111,9 @@ def test_access(kafka: ClusterConnection) -> None:
 
 
 def test_throttles_are_set_and_removed(kafka: ClusterConnection) -> None:
-    """The rates of brokers and the replicas of topics are those of kafka-reassign-partitions."""
+    """The rates of brokers and the replicas of topics are the same as with
+    kafka-reassign-partitions.
+    """
     move = reassignments.Move("orders", 0, (1,), (1,), (), (), 0, False)
     with pytest.raises(ApiError) as error:
         reassignments.cancel(kafka, [("orders", 0)])

@@ -21,9 +21,9 @@ from confluent_kafka.admin import (
 )
 from playwright.sync_api import Page, expect
 
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.compat import java
 from tests.console.chromium import Watched, admin_page, chromium, without_errors

@@ -1,6 +1,6 @@
 """Dashboards and alert rules for Apache Kafka, evaluated by a real Prometheus.
 
-The expressions are those of Strimzi's and kafka_exporter's own files, unmodified; a cluster of
+The expressions come from Strimzi's and kafka_exporter's own files, unmodified; a cluster of
 three under load is scraped. Alerts are evaluated by their expressions, without the time that they
 have to last (`for`).
 """
@@ -254,7 +254,7 @@ def test_strimzis_numbers_are_right(prometheus: Prometheus) -> None:
 
 
 def test_every_panel_of_the_own_dashboard_has_data(prometheus: Prometheus) -> None:
-    """The panel of errors is not checked: it is empty while there are none."""
+    """The panel of errors is not checked: it is empty without errors."""
     results = [
         Expression(panel.title, query.expression).with_variables(OWN)
         for row in rows()
@@ -350,7 +350,7 @@ def test_alerts_of_groups_and_disks_fire(cluster: TwoDirectories, prometheus: Pr
     cluster.create_topic("behind", partitions=3, config={"retention.ms": "-1"})
     producer = Producer({"bootstrap.servers": cluster.bootstrap})
     for _ in range(1500):
-        # 2001: the lag in seconds is that of the first record that is not consumed.
+        # 2001: the lag in seconds is the age of the first record that is not consumed.
         producer.produce("behind", b"value", partition=0, timestamp=10**12)
     assert producer.flush(20) == 0
     group = {"bootstrap.servers": cluster.bootstrap, "group.id": "late"}

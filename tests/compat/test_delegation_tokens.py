@@ -217,7 +217,7 @@ def test_apache_kafka_in_the_same_cluster_shares_the_tokens(
 
 
 def outcomes(address: str) -> list[object]:
-    """Return what a broker answers: errors, owners, and the times of tokens from their creation."""
+    """Return a broker's response: errors, owners, and the times of tokens from their creation."""
     answers: list[object] = []
 
     def note(attempt: Callable[[], object]) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from ottla.client.admin import offsets
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.moments import render_moment
 from ottla.testing.process import BrokerProcess, run_command
-from ottla.tools.moments import render_moment
 from tests.compat import java
 from tests.compat.clients import Confluent, ToWrite
 

@@ -89,7 +89,7 @@ async def cluster(
         )
         try:
             await asyncio.to_thread(kafka.start)
-            # Its port answers before it is the controller.
+            # Its port responds before it is the controller.
             await asyncio.to_thread(settle, kafka.bootstrap)
             await ottla.start()
             yield kafka, ottla

@@ -132,7 +132,7 @@ def test_our_clients_issue_unsecured_tokens() -> None:
 
 
 def test_our_clients_fetch_tokens_of_a_provider() -> None:
-    """The options are librdkafka's, or those of Java's clients; the broker fetches the keys."""
+    """The options are librdkafka's, or Java clients'; the broker fetches the keys."""
     with (
         IdentityProvider() as provider,
         cluster_with(

@@ -16,9 +16,9 @@ from ottla.client import AdminClient, Consumer, ConsumerRecord, Producer
 from ottla.client.config.properties import write_properties
 from ottla.client.errors import NotReachable
 from ottla.console.accounts import passwords
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.tools import main
 from ottla_scripts import entry
 from tests.compat.secured import JAAS, PASSWORD, Secured
@@ -367,7 +367,7 @@ def test_the_console_reports_a_wrong_password(console: ConsoleServer) -> None:
 
 
 def test_the_console_reports_a_wrong_protocol(console: ConsoleServer) -> None:
-    """A port of TLS does not answer in plain text: the sentence names the option."""
+    """A port of TLS does not respond in plain text: the sentence names the option."""
     response = admin_of(console).get("/c/plain/topics")
     assert response.status == 503
     assert "security.protocol=PLAINTEXT" in response.alert

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 AUTHORIZER = {
     "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    # That of the listener without security, which the cluster's own functions use.
+    # The user of the listener without security, which the cluster's own functions use.
     "super.users": "User:ANONYMOUS;User:admin",
 }
 

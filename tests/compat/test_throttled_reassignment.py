@@ -82,7 +82,7 @@ def test_kafkas_tool_throttles_a_move_and_removes_the_limit(two: Cluster, tmp_pa
 def _wait_until_unset(
     admin: AdminClient, kind: ResourceType, name: str, options: Sequence[str]
 ) -> None:
-    """Wait until the broker has read the change: the controller answers before."""
+    """Wait until the broker has read the change: the controller responds before."""
     deadline, pause = time.monotonic() + 20, threading.Event()
     while left := options_of(admin, kind, name).keys() & set(options):
         assert time.monotonic() < deadline, f"{name} still has {left}"

@@ -30,7 +30,7 @@ class Server:
     """A ZooKeeper at `address`, which can be killed and restarted with the same data.
 
     With `users`, whose values are their passwords, it accepts logins with DIGEST-MD5. With
-    `certificates`, its own and that of a client (`tests.certificates`), it serves TLS at
+    `certificates`, its own and a client's (`tests.certificates`), it serves TLS at
     `secure_address`.
     """
 

@@ -9,9 +9,9 @@ from playwright.sync_api import Browser, Page
 
 from ottla.console.accounts import passwords
 from ottla.console.accounts.roles import Role
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.chromium import Watched, admin_page, chromium, without_errors
 from tests.console.session import PASSWORD as PASSWORD

@@ -11,7 +11,7 @@ _TYPED = ("text", "search", "password", "number", "datetime-local")
 class Form:
     """A form; `actions` are the values of its fields and buttons named action.
 
-    `typed` are the names of the fields in which a user types. `checked` are those of them whose
+    `typed` are the names of the fields in which a user types. `checked` are the ones whose
     wrong values the browser refuses by itself.
     """
 

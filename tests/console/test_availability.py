@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ottla.base.errors import OttlaError
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 
@@ -45,7 +45,7 @@ def test_a_page_reports_that_the_cluster_is_away_and_recovers() -> None:
 
 
 def test_several_clusters_are_shown_beside_one_that_is_away() -> None:
-    """One cluster that does not answer hides no other."""
+    """One cluster that does not respond hides no other."""
     with Cluster() as first, Cluster() as second:
         second.create_topic("invoices")
         server = ConsoleServer(

@@ -394,7 +394,7 @@ def test_theme_and_language_are_kept(page: Page) -> None:
 def test_an_open_page_reports_a_dead_cluster_and_recovers(
     watched: Watched, cluster: Cluster, console: ConsoleServer
 ) -> None:
-    """The page says that the cluster does not answer, keeps its content, and recovers."""
+    """The page says that the cluster does not respond, keeps its content, and recovers."""
     page = watched.page
     # The page's timers run on a clock of the test.
     page.clock.install()

@@ -7,10 +7,10 @@ from playwright.sync_api import Browser, Page, expect
 from ottla.base.clock import RealClock
 from ottla.client.brokers import Brokers
 from ottla.cluster.options.authorization_options import AUTHORIZER
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import (

@@ -9,10 +9,10 @@ from kazoo.client import KazooClient
 from playwright.sync_api import Browser, Page, expect
 
 from ottla.console.accounts.roles import Role
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.model.reassignments import Goal, ReassignmentRequest, execute, plan_moves
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess
 from tests.console.chromium import Watched
@@ -85,7 +85,7 @@ def test_both_clusters_are_shown_and_one_may_only_be_read(page: Page) -> None:
 
 
 def test_the_tree_of_zookeeper_is_read(page: Page, watched: Watched) -> None:
-    """Links lead to a znode and back; a four-letter command has its answer below."""
+    """Links lead to a znode and back; a four-letter command has its output below."""
     page.goto("/c/other/overview")
     page.get_by_role("link", name="ZooKeeper").click()
     for name in ("brokers", "ids", "7"):
@@ -118,7 +118,7 @@ def test_a_partition_is_moved_by_a_plan_with_throttle_progress_and_cancel(
     page.get_by_role("button", name="Start").click()
     expect(plan.get_by_role("alert")).to_contain_text("not a positive number of MiB")
     expect(throttle).to_have_value("0")
-    # The page is the answer to a form: a refresh would remove the plan.
+    # The page is the response to a form: a refresh would remove the plan.
     expect(page.locator("#main")).to_have_attribute("data-refresh-s", "0")
     watched.forgive()
     throttle.fill("0.001")

@@ -137,7 +137,7 @@ ANY_TEXT = {"q", "header"}
 
 @pytest.fixture(scope="module")
 def console(console: ConsoleServer, cluster: Cluster) -> Iterator[ConsoleServer]:
-    """Return the console; each form of its pages is shown, also that of an open transaction."""
+    """Return the console; each form of its pages is shown, also the form of an open transaction."""
     settings = {"transactional.id": "open", "transaction.timeout.ms": 600_000}
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **settings})
     producer.init_transactions(10)

@@ -93,7 +93,7 @@ def expect_cancelled(page: Page, watched: Watched, console: ConsoleServer) -> No
     run(page, _QUICK)
     expect(page.locator("#result tbody")).to_have_text("42")
     expect(page.get_by_role("alert")).to_have_count(0)
-    # The browser reports the status of the answer about the cancelled query.
+    # The browser reports the status of the response about the cancelled query.
     assert all("status of 400" in text for text in watched.errors), watched.errors
     watched.forgive()
 

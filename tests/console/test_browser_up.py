@@ -46,7 +46,7 @@ def up(folder: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def line(process: subprocess.Popen[str], pattern: re.Pattern[str]) -> re.Match[str]:
-    """Return the first line of the output that matches; the limit of the test is that of waiting."""
+    """Return the first line of the output that matches; the limit of the test also limits the wait."""
     assert process.stdout is not None
     for text in process.stdout:
         if match := pattern.match(text):

@@ -10,9 +10,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from ottla.console.accounts.roles import Role
 from ottla.console.alerts.addresses import parse_networks
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.chromium import Watched
 from tests.console.conftest import commit

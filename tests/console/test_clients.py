@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 from ottla.base.clock import RealClock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.console.model.configs import ConfigKind, ConfigResource, alter_config
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
-from ottla.console.model.requests.clients import ClientRow, describe_client, list_clients
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.clients import ClientRow, describe_client, list_clients
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 from tests.console.chromium import admin_page, chromium, without_errors
 from tests.console.conftest import commit
@@ -135,7 +135,7 @@ def test_clients_are_shown_on_pages(session: ConsoleSession, connection: Cluster
 
 
 def test_a_cluster_without_http_addresses_says_how_to_set_them(session: ConsoleSession) -> None:
-    """The page has the option of the broker and that of the console."""
+    """The page has the option of the broker and the console's."""
     text = unescape(session.get("/c/bare/clients").text)
     assert "metrics.listener" in text
     assert "--http-url bare/1=http://" in text
@@ -179,7 +179,9 @@ def test_pages_of_clients_have_no_barrier_in_a_browser(server: ConsoleServer) ->
 def test_the_lag_in_time_is_exact_if_the_broker_serves_it(
     pushing: Cluster, server: ConsoleServer
 ) -> None:
-    """The log's own timestamps count; without the broker's HTTP port, those of the next records."""
+    """The log's own timestamps count; without the broker's HTTP port, the next records' timestamps
+    count.
+    """
     # Seconds, for the browser: the console of the other tests in a browser knows no HTTP port.
     pushing.create_topic("late", partitions=2)
     producer = Producer({"bootstrap.servers": pushing.bootstrap})

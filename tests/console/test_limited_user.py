@@ -17,9 +17,9 @@ from confluent_kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.conftest import fill
 from tests.console.session import PASSWORD, ConsoleSession

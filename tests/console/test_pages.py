@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 
 import ottla.console
+import ottla.operations
 from ottla.console.app import PAGES, SOURCES
 from ottla.console.page import Page
 from ottla.console.server import ConsoleServer
@@ -264,7 +265,7 @@ def test_wrong_input_is_reported_beside_the_form(
 def test_numbers_that_are_none_or_too_large_are_reported(
     admin: ConsoleSession, number: str
 ) -> None:
-    """Each address with a number answers with a sentence, also if the number fits into no field."""
+    """Each address with a number returns a sentence, also if the number fits into no field."""
     topic = "/c/local/topics/orders"
     for path in (
         f"{topic}/messages?seek=offset&offset={number}",
@@ -465,11 +466,11 @@ def test_sources_and_pages_have_unique_addresses() -> None:
 
 
 def test_a_failed_change_has_the_name_of_the_change() -> None:
-    """A filter of the audit log finds both: the names of actions are those of the changes."""
+    """A filter of the audit log finds both: actions have the names of the changes."""
     names = {action.name for page in PAGES for action in page.actions.values()} - {""}
-    folder = Path(ottla.console.__file__).parent
+    folders = [Path(package.__file__).parent for package in (ottla.console, ottla.operations)]
     written: set[str] = set()
-    for path in folder.rglob("*.py"):
+    for path in (path for folder in folders for path in folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Change", "replace"):
                 written |= {

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.clock import RealClock
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession, PageResponse
 
@@ -119,7 +119,7 @@ def test_a_reassignment_is_cancelled(three: Cluster, session: ConsoleSession) ->
 
 
 def test_goals_are_planned_without_being_executed(session: ConsoleSession) -> None:
-    """Each goal shows its moves, or that there is nothing to move."""
+    """Each goal shows its moves, or that no move is needed."""
     goals: list[dict[str, object]] = [
         {"goal": "balance"},
         {"goal": "spread", "topics": "moved"},

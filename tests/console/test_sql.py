@@ -38,7 +38,7 @@ def test_a_viewer_runs_a_statement_and_downloads_its_result(viewer: ConsoleSessi
 
 
 def test_parquet_is_a_file_that_arrow_reads(viewer: ConsoleSession) -> None:
-    """The names and values are those of the statement."""
+    """The names and values come from the statement."""
     viewer.post("/c/local/sql", "run", {"sql": "SELECT 7 AS n, 'x' AS t"})
     data = viewer.get("/c/local/sql/result.parquet").data
     table = pyarrow.parquet.read_table(io.BytesIO(data))

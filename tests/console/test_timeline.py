@@ -7,14 +7,15 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.console.accounts.database import Database
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
-from ottla.console.model.requests.controllers import read_controller_epoch
+from ottla.console.model.controllers import read_controller_epoch
 from ottla.console.sampler import Sampler
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.console.timeline.spans import PartitionSpan
 from ottla.console.timeline.store import TimelineStore
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 from tests.console.session import PASSWORD, ConsoleSession
 from tests.console.test_several_brokers import wait_for

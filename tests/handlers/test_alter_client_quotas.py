@@ -61,7 +61,7 @@ async def test_quota_applies_when_the_response_is_sent() -> None:
 
 
 async def test_tree_has_what_kafka_would_write() -> None:
-    """Path, JSON and change notification are those of Kafka 3.9."""
+    """Path, JSON and change notification are the same as in Kafka 3.9."""
     async with admin_broker() as broker:
         names: Names = {"user": "al ice", "client-id": None}
         await alter(broker, entry(names, producer_byte_rate=1024.0, request_percentage=50.0))
@@ -125,7 +125,7 @@ async def test_credential_is_not_a_quota(key: str, names: Names, validate_only: 
 
 @pytest.mark.parametrize("names", [{"user": "ann"}, {"client-id": "ann"}, {"ip": "10.0.0.1"}])
 async def test_only_quotas_are_removed(names: Names) -> None:
-    """Keys that an entity cannot have as a quota stay, also those of other programs."""
+    """Keys that an entity cannot have as a quota stay, also other programs' keys."""
     async with admin_broker() as broker:
         ((kind, name),) = names.items()
         entity_type = {"user": "users", "client-id": "clients", "ip": "ips"}[kind]

@@ -57,7 +57,7 @@ async def stored(broker: AdminBroker, user: str) -> dict[str, str]:
 
 
 async def test_tree_has_the_keys_of_kafka_and_not_the_password() -> None:
-    """The keys are those of the example in RFC 7677, in the text of ScramCredentialUtils."""
+    """The keys come from the example in RFC 7677, in the text of ScramCredentialUtils."""
     async with admin_broker() as broker:
         assert await alter(broker, upsertion()) == [("user", ErrorCode.NONE)]
         assert await stored(broker, "user") == {"SCRAM-SHA-256": EXAMPLE}

@@ -18,7 +18,7 @@ def request(name: str = "ottla-test", version: str = "1.0") -> ApiVersionsReques
 
 @pytest.mark.parametrize("version", VERSIONS)
 async def test_every_served_api_is_listed(broker: LogsBroker, version: int) -> None:
-    """Keys and version ranges are those of the table of handlers."""
+    """Keys and version ranges are the same as in the table of handlers."""
     response = await broker.ask(api_versions, request(), version)
     advertised = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
     served = {int(row.handler.API): row for row in apis.ROWS if not row.is_for_client_metrics}

@@ -55,7 +55,7 @@ async def test_partitions_that_cannot_move_are_named() -> None:
     [(2, ErrorCode.STALE_BROKER_EPOCH), (3, ErrorCode.BROKER_NOT_AVAILABLE)],
 )
 async def test_an_unknown_registration_is_refused(broker_id: int, code: ErrorCode) -> None:
-    """It is of a former life of the broker, or there is none."""
+    """It is of a former life of the broker, or the broker is not registered."""
     async with admin_broker() as admin:
         request = await two(admin)
         request.broker_id, request.broker_epoch = broker_id, request.broker_epoch - 1

@@ -73,7 +73,7 @@ async def test_read_committed_end_is_not_below_the_new_log_start() -> None:
 
 
 async def test_response_waits_for_the_logs_of_the_followers(broker: LogsBroker) -> None:
-    """The low watermark is that of all replicas: no live broker has the records any more."""
+    """The low watermark is the lowest of all replicas: no live broker has the records any more."""
     broker.create("t", replicas=(NODE, OTHER))
     broker.write("t", b"a", b"b", b"c")
     partition = broker.partition("t")
@@ -137,7 +137,7 @@ async def test_some_topics_reject_the_deletion(
 
 
 async def test_last_offset_of_a_repeated_partition_applies(broker: LogsBroker) -> None:
-    """A repeated partition has one result; a topic without partitions has none."""
+    """A repeated partition has one result; a topic without partitions has no result."""
     broker.create("t")
     broker.write("t", b"a", b"b", b"c")
     partitions = [DeleteRecordsPartition(partition_index=0, offset=offset) for offset in (3, 1)]

@@ -59,7 +59,7 @@ async def test_tokens_are_described(broker: LogsBroker, version: int) -> None:
 
 
 async def test_owners_select_tokens(broker: LogsBroker) -> None:
-    """A token belongs to its owner, its requester and its renewers; an empty list has none."""
+    """A token belongs to its owner, its requester and its renewers; an empty list selects no token."""
     await issue_tokens(broker)
     ann = login(broker, "ann")
     fields = {"owner_principal_type": "User", "owner_principal_name": "dan"}

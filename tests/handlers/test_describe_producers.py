@@ -63,7 +63,7 @@ async def test_end_of_a_transaction_updates_the_timestamp() -> None:
 
 
 async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None:
-    """Unknown partitions and those of other leaders have error codes."""
+    """Unknown partitions and other leaders' partitions have error codes."""
     broker.create("theirs", leader=OTHER, replicas=(OTHER,))
     broker.create("followed", leader=OTHER, replicas=(1, OTHER))
     broker.create("t")

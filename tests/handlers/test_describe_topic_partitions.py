@@ -143,7 +143,7 @@ async def test_unknown_topics_fill_a_page(broker: LogsBroker) -> None:
 
 
 async def test_large_request_keeps_the_topics_of_its_page(broker: LogsBroker) -> None:
-    """The page, and its cursor, are those of the whole request."""
+    """The page, and its cursor, apply to the whole request."""
     broker.options = BROKER_OPTIONS.parse({"max.request.partition.size.limit": "2"})
     names = [f"t{number}" for number in range(9)]
     for name in names[::2]:

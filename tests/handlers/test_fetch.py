@@ -75,7 +75,7 @@ async def test_committed_records_are_returned(broker: LogsBroker, version: int) 
 
 
 async def test_read_committed_has_a_list_of_aborted_transactions(broker: LogsBroker) -> None:
-    """The list is empty if there are none; it is null for read_uncommitted."""
+    """The list is empty without aborted transactions; it is null for read_uncommitted."""
     broker.create("t")
     broker.write("t", b"a")
     response = await broker.ask(fetch, request(broker, ("t", 0, 0), isolation_level=1), 11)
@@ -269,7 +269,7 @@ async def test_empty_fetch_times_out(broker: LogsBroker) -> None:
 
 
 async def test_fetch_waits_for_min_bytes(broker: LogsBroker) -> None:
-    """The fetch is answered only when there are enough bytes."""
+    """The fetch returns only when there are enough bytes."""
     broker.create("t", partitions=2)
     broker.write("t", b"a" * 100)
     fetch_request = request(broker, ("t", 0, 0), ("t", 1, 0), min_bytes=1000, max_wait_ms=60_000)
@@ -334,7 +334,7 @@ async def test_follower_serves_consumers_up_to_its_high_watermark(
 async def test_leader_names_the_replica_in_the_rack_of_the_consumer(
     broker: LogsBroker, version: int, selector: str | None
 ) -> None:
-    """With RackAwareReplicaSelector the answer has a replica instead of records (KIP-392)."""
+    """With RackAwareReplicaSelector the response has a replica instead of records (KIP-392)."""
     if selector is not None:
         broker.options = BROKER_OPTIONS.parse({"replica.selector.class": selector})
     broker.image = broker.image.with_brokers(
@@ -397,7 +397,7 @@ async def test_cancelled_fetch_leaves_no_waiters(broker: LogsBroker) -> None:
 
 
 async def test_stop_answers_waiting_fetches(broker: LogsBroker) -> None:
-    """A stopping broker answers all waiting fetches, and new ones do not wait."""
+    """A stopping broker completes all waiting fetches, and new ones do not wait."""
     broker.create("t")
     response = broker.begin(fetch, request(broker, ("t", 0, 0), max_wait_ms=60_000), 12)
     broker.replicas.finish_waiting()

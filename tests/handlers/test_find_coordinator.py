@@ -54,7 +54,7 @@ async def test_topic_that_cannot_be_created_is_not_available():
 async def test_a_silent_controller_does_not_hold_the_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The client asks again, and its later requests are served meanwhile."""
+    """The client asks again, and its later requests are served in between."""
     monkeypatch.setattr(find_coordinator, "_CREATION_SECONDS", 0.01)
     async with groups_broker() as broker:
         broker.image = broker.image.with_topics(deleted=[names.GROUP_OFFSETS_TOPIC])
@@ -68,7 +68,9 @@ async def test_a_silent_controller_does_not_hold_the_connection(
 
 
 async def test_group_of_another_broker_has_that_coordinator():
-    """The coordinator is the leader of the group's partition; without a leader there is none."""
+    """The coordinator is the leader of the group's partition; without a leader no coordinator is
+    available.
+    """
     async with groups_broker() as broker:
         other = BrokerImage(2, "b2", 9093)
         broker.image = broker.image.with_brokers([other])
@@ -102,7 +104,7 @@ async def test_transactional_id_has_a_coordinator_of_its_own():
 
 
 async def test_share_groups_have_no_coordinator_yet():
-    """The message says why there is none."""
+    """The message says why no coordinator is available."""
     async with groups_broker() as broker:
         request = FindCoordinatorRequest(key_type=2, coordinator_keys=["x"])
         response = await broker.ask(find_coordinator, request, 6)

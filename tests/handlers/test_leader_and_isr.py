@@ -24,7 +24,7 @@ class NoConfigs:
         """Do nothing."""
 
     def unread(self, names: Any) -> list[str]:
-        """Return nothing: there is nothing to read."""
+        """Return nothing: no settings are unread."""
         return []
 
 

@@ -264,7 +264,7 @@ async def test_broker_that_has_returned_has_its_new_address(broker: LogsBroker) 
 async def test_response_names_a_lost_leader_that_nothing_replaces(
     broker: LogsBroker, is_back: bool
 ) -> None:
-    """Responses wait for at most a second, and no longer than until the leader answers again."""
+    """Responses wait for at most a second, and no longer than until the leader responds again."""
     broker.create("t", replicas=(NODE, OTHER), leader=OTHER)
     broker.current.contacts.fetch_lost(OTHER, broker.clock.now)
     waiting = asyncio.ensure_future(broker.ask(metadata, everything(9), 9))

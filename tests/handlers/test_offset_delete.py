@@ -22,7 +22,9 @@ from tests.handlers.groups import GroupsBroker, commit_request, groups_broker, j
 async def delete(
     broker: GroupsBroker, *partitions: tuple[str, int], group: str = "g"
 ) -> tuple[str, dict[tuple[str, int], str]]:
-    """Delete offsets; return the name of the top-level error and that of each partition."""
+    """Delete offsets; return the name of the top-level error and the name of each partition's
+    error.
+    """
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
     for name, index in partitions:
         requested = OffsetDeleteRequestPartition(partition_index=index)

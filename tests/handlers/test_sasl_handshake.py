@@ -1,4 +1,6 @@
-"""SaslHandshake: the mechanism of brokers on their listener, those of clients where there is SASL."""
+"""SaslHandshake: the mechanism of brokers on their listener, the mechanisms of clients on listeners
+with SASL.
+"""
 
 import asyncio
 
@@ -46,7 +48,7 @@ async def test_the_mechanism_of_brokers_is_refused_on_other_listeners(broker: Lo
 async def test_a_mechanism_of_clients_is_refused(
     broker: LogsBroker, version: int, mechanism: str
 ) -> None:
-    """Apache Kafka gives the same answer on a listener without SASL."""
+    """Apache Kafka returns the same response on a listener without SASL."""
     response = await broker.ask(sasl_handshake, SaslHandshakeRequest(mechanism=mechanism), version)
     assert response.error_code == ErrorCode.ILLEGAL_SASL_STATE
     assert response.mechanisms == []

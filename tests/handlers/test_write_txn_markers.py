@@ -92,7 +92,7 @@ async def test_each_partition_has_its_own_result():
 
 
 async def test_late_marker_does_not_end_the_next_transaction():
-    """In transaction.version 2 a marker's epoch is above that of its transaction's records
+    """In transaction.version 2 a marker's epoch is above the epoch of its transaction's records
     (KIP-1228).
     """
     async with transactions_broker() as broker:

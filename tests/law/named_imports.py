@@ -83,7 +83,7 @@ def _modules_in(text: str) -> Iterator[str]:
         module = name
         while module not in modules():
             module = module.rpartition(".")[0]
-        # The first part of other names is "ottla", too: those of headers and options.
+        # The first part of other names is "ottla", too: the names of headers and options.
         if module not in _ROOTS:
             yield module
     yield from _UNREADABLE.findall(text)

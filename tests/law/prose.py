@@ -55,6 +55,21 @@ PATTERNS: dict[str, tuple[re.Pattern[str], str]] = {
         ),
         "results, pass, fix",
     ),
+    "there is none": (
+        re.compile(
+            r"\bthere (?:is|are|was|were) (?:none|nothing)\b|\b(?:has|have|had) none\b", re.I
+        ),
+        "name what is absent: no record, no timestamp",
+    ),
+    "those of": (
+        re.compile(r"\b(?:those|that) of\b", re.I),
+        "the noun again, or a genitive: the client's options",
+    ),
+    "answer": (re.compile(r"\banswer(?:s|ed|ing)?\b", re.I), "respond, return; a response"),
+    "meanwhile": (
+        re.compile(r"\bmeanwhile\b", re.I),
+        "the time itself: during the copy, before the write, since it was read",
+    ),
 }
 LONG_SENTENCE_WORDS = 25
 # A first line that needs the function's name to be read.
@@ -62,6 +77,7 @@ _FRAGMENT = re.compile(
     r"^(?:Whether|What|Who|Whom|Whose|That|Where|How|Until|Else|As|Like|Because|But|And|Or|Of)\b"
     r"|^[a-z]"
 )
+_PLACEHOLDER = re.compile(r"\{\w*\}")
 _CODE = re.compile(r"`[^`]*`|https?://\S+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`\"'(])|\n\s*\n|\n\s*(?=[-*|] )")
 _WORD = re.compile(r"[A-Za-z][A-Za-z'’-]*")
@@ -152,11 +168,11 @@ def messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
             parts = (part.value if isinstance(part, ast.Constant) else "x" for part in node.values)
             text = "".join(map(str, parts))
             if len(_WORD.findall(text)) > 2:
-                yield node.lineno, text
+                yield node.lineno, _PLACEHOLDER.sub("x", text)
     for node in source.nodes(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if is_text and id(node) not in skipped and len(_WORD.findall(node.value)) > 2:
-            yield node.lineno, node.value
+            yield node.lineno, _PLACEHOLDER.sub("x", node.value)
 
 
 def of_pages(texts: dict[str, str]) -> Prose:

@@ -53,7 +53,7 @@ def nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
 
 
 def sources(*folders: str) -> tuple[Source, ...]:
-    """Return all Python files below folders of the repository, by default those of both packages."""
+    """Return all Python files below folders of the repository, by default of both packages."""
     return tuple(item for folder in folders or ("ottla", SCRIPTS) for item in _sources(folder))
 
 

@@ -26,6 +26,10 @@ LIMITS = {
     "go on": 0.0,
     "passive": 0.0,
     "come of": 0.0,
+    "there is none": 0.02,
+    "those of": 0.24,
+    "answer": 0.35,
+    "meanwhile": 0.0,
     "long sentences": 7.0,
     "fragments": 1.1,
 }
@@ -74,23 +78,28 @@ def test_ceilings_only_fall() -> None:
             )
 
 
+def _area(item: source.Source) -> str:
+    return "/".join(item.path.split("/")[:2]) if item.path.startswith("ottla/") else source.SCRIPTS
+
+
 def test_errors_logs_and_help_use_none_of_the_avoided_words() -> None:
-    """Texts that users see contain none of the patterns."""
+    """Texts that users see contain no pattern, except while their package has a ceiling for it."""
     offences = {
         f"{item.path}:{line}": f"{name}: {text[:80]!r}"
         for item in source.sources()
         for line, text in prose.messages(item.tree)
         for name, (pattern, _) in prose.PATTERNS.items()
-        if pattern.search(text)
+        if name not in CEILINGS.get(_area(item), {}) and pattern.search(text)
     }
     assert not offences
 
 
 def test_every_pattern_matches_the_old_wording() -> None:
-    """One sentence of the old kind has every pattern in it; its plain form has none."""
+    """One sentence of the old kind has every pattern in it; its plain form has no pattern."""
     old = (
         "What is told to nobody is begun anew. Where it is kept it stands for the answer. "
-        "The rest goes on, is asked for, and what comes of it is mended."
+        "The rest goes on, is asked for, and what comes of it is mended. "
+        "Meanwhile there is none of its own, and those of others are used."
     )
     plain = "The broker reports an error. If it is stored, the client retries and resumes."
     assert all(pattern.search(old) for pattern, _ in prose.PATTERNS.values())

@@ -1,6 +1,6 @@
 """Three replicas of one partition, without a network: the test moves every message itself.
 
-Each replica is a real `Replicas` on a simulated disk; the leader answers fetches with the real
+Each replica is a real `Replicas` on a simulated disk; the leader serves fetches with the real
 handler, and a follower applies responses with the real follower code. The controller is a few lines
 that decide elections and ISR changes as the real one does.
 """
@@ -105,7 +105,7 @@ class ReplicaBroker:
         self.start()
 
     def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
-        """Keep a proposal until the test answers it (implements IsrChanges)."""
+        """Keep a proposal until the test completes it (implements IsrChanges)."""
         future: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         self.proposals.append((proposal, future))
         return future
@@ -147,7 +147,7 @@ class ReplicaBroker:
         return True
 
     def answer(self, request: FetchRequest) -> FetchResponse:
-        """Answer a follower immediately, with the real handler."""
+        """Serve a follower immediately, with the real handler."""
         request.max_wait_ms = 0
         context = SimpleNamespace(
             broker=self,

@@ -4,7 +4,7 @@ The invariants are:
 
 * in one generation no partition is assigned to two owners
 * the generation of a member's assignment never decreases
-* every join and sync is answered eventually
+* every join and sync gets its response eventually
 * an offset whose commit was acknowledged is never replaced by an older one, even after restarts
 * memory equals the log: a coordinator that loads the log has the same state
 """
@@ -68,7 +68,7 @@ class GroupModel(GroupWorld):
 
     def __init__(self):
         super().__init__()
-        # Every answered commit by partition, and every one that may have happened.
+        # Every acknowledged commit by partition, and every one that may have happened.
         self.committed = {}
         self.next_offset = 0
         self.owners = {}
@@ -78,7 +78,9 @@ class GroupModel(GroupWorld):
         self._run(self._restart())
 
     async def _calm_down(self):
-        """Check that all waiting clients are answered when the log works and time has passed."""
+        """Check that all waiting clients get their responses when the log works and time has
+        passed.
+        """
         waiting = [client.waiting for client in self.clients if client.waiting is not None]
         await self.clock.sleep(FOREVER_SECONDS)
         assert all(item.done() for item in waiting)

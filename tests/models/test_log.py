@@ -16,7 +16,7 @@ from tests.unit.storage.world import START_MS, World, read_all
 
 HOUR_MS = 3_600_000
 PRODUCER = 9
-# Files that can be lost or damaged at any time without an effect on the log's answers.
+# Files that can be lost or damaged at any time without an effect on the log's results.
 SIDECARS = (".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint", "partition.metadata")
 
 

@@ -54,7 +54,7 @@ class Trial:
         self._fetch(self.any_broker(), may_lose=True)
 
     def _fetch(self, broker: ReplicaBroker, *, may_lose: bool) -> None:
-        """Make a leader answer a follower, unless an answer of it is already on its way."""
+        """Make a leader respond to a follower, unless a response of it is already on its way."""
         partition = broker.partition
         if partition is None or partition.is_leader:
             return
@@ -78,7 +78,7 @@ class Trial:
     def deliver(self) -> None:
         broker = self.any_broker()
         partition = broker.partition
-        # A change of the ISR alone reaches the leader only in the answer to its proposal.
+        # A change of the ISR alone reaches the leader only in the response to its proposal.
         if partition is None or partition.leader_epoch < self.decision.leader_epoch:
             broker.apply(self.decision.state())
 
@@ -157,7 +157,7 @@ class Trial:
 
 
 async def _callbacks() -> None:
-    """Run what has been scheduled, such as the callbacks of answered proposals."""
+    """Run what has been scheduled, such as the callbacks of completed proposals."""
     await asyncio.sleep(0)
 
 

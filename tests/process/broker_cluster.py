@@ -223,7 +223,7 @@ class BrokerCluster:
         return True
 
     def pause(self, number: int) -> None:
-        """Stop a broker with SIGSTOP: its connections stay, and nothing answers."""
+        """Stop a broker with SIGSTOP: its connections stay, and nothing responds."""
         self._paused.add(number)
         os.kill(self._processes[number].pid, signal.SIGSTOP)
 
@@ -241,7 +241,7 @@ class BrokerCluster:
         return Brokers(",".join(addresses), timeout_s=timeout_s, is_proven=True)
 
     def known(self, *numbers: int) -> set[int]:
-        """Return the brokers that the first of these brokers that answers knows."""
+        """Return the brokers that the first of these brokers that responds knows."""
         try:
             with self.admin(*numbers) as brokers:
                 return {node.node_id for node in cluster.describe_cluster(brokers).brokers}
@@ -257,7 +257,7 @@ class BrokerCluster:
             return -1
 
     def partitions(self, topic: str, *numbers: int) -> Sequence[topics.Partition]:
-        """Return the partitions of a topic; empty while no broker answers."""
+        """Return the partitions of a topic; empty while no broker responds."""
         try:
             with self.admin(*numbers) as brokers:
                 return topics.describe_topic(brokers, topic).partitions

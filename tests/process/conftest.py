@@ -28,7 +28,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 @pytest.fixture(params=["librdkafka", _java])
 def producing(request: pytest.FixtureRequest, tmp_path: Path) -> Producing:
-    """Return the load of librdkafka; in `make nightly` also that of the Java client."""
+    """Return the load of librdkafka; in `make nightly` also the load of the Java client."""
     if request.param == "librdkafka":
         return Load
     return functools.partial(JavaLoad, folder=tmp_path)

@@ -298,7 +298,7 @@ async def test_sessions_survive_a_pause_of_the_broker_that_serves_the_metadata(
         assert await states.get() is SessionState.SUSPENDED
         stopped_at = asyncio.get_running_loop().time()
         while asyncio.get_running_loop().time() < stopped_at + 1.5:
-            # Reconnecting fails meanwhile; the state does not change.
+            # During this time reconnecting fails; the state does not change.
             assert states.empty()
             await asyncio.to_thread(threading.Event().wait, 0.05)
         broker.process.send_signal(signal.SIGCONT)

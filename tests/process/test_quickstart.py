@@ -45,7 +45,7 @@ log.retention.check.interval.ms=300000
 # Ottla's own: the listeners are open to other machines.
 allow.insecure.listeners=true
 """
-# Those of 3.9.2.
+# The files of 3.9.2.
 _ZOOKEEPER = """
 dataDir=/tmp/zookeeper
 clientPort=2181
@@ -108,7 +108,7 @@ wait
 
 
 class _Folder:
-    """A folder like that of a release of Apache Kafka, with ports of its own."""
+    """A folder like a release of Apache Kafka, with ports of its own."""
 
     def __init__(self, folder: Path, files: dict[str, str]) -> None:
         self.folder = folder

@@ -12,9 +12,9 @@ import pytest
 from ottla.console.accounts.database import FILE_NAME
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from ottla.testing.process import COMMAND
 from tests.console.session import PASSWORD, ConsoleSession
@@ -34,7 +34,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def settings_of(cluster: Cluster, folder: Path) -> ConsoleSettings:
-    """Return the settings of a console that reads often; its cluster `dead` does not answer."""
+    """Return the settings of a console that reads often; its cluster `dead` does not respond."""
     clusters = ClusterSettings("live", cluster.bootstrap), ClusterSettings("dead", "127.0.0.1:1")
     return ConsoleSettings(
         clusters, folder / FILE_NAME, port=0, first_password=PASSWORD, sample_s=0.1

@@ -1,6 +1,6 @@
-"""The worst legal requests of every API: the event loop runs on, and answers stay small.
+"""The worst legal requests of every API: the event loop runs on, and responses stay small.
 
-The bounds are those of the table of costs. What counts is the processor time of the loop's own
+The bounds come from the table of costs. What counts is the processor time of the loop's own
 thread between two of its iterations, so that other processes do not matter.
 """
 

@@ -82,7 +82,7 @@ def read(bootstrap: str, partition: int) -> list[int]:
 
 
 def leaders(bootstrap: str) -> dict[int, int]:
-    """Return the leader of each partition; -1 if it has none."""
+    """Return the leader of each partition; -1 if it has no leader."""
     topics = AdminClient({"bootstrap.servers": bootstrap}).list_topics("t", timeout=30)
     return {number: each.leader for number, each in topics.topics["t"].partitions.items()}
 

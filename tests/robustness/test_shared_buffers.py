@@ -3,8 +3,8 @@
 A faulty reuse of buffers once stored records in the wrong topic (CVE-2026-35554). Here produce
 requests of several connections arrive interleaved at arbitrary split points, pipelined, and every
 buffer is overwritten as soon as the broker may reuse it. Small requests are parsed in the buffer
-that all connections share, or wait in it for their rest; large ones have buffers from a pool; those
-of compacting topics, and of transactions, are stored after their frame is gone.
+that all connections share, or wait in it for their rest; large ones have buffers from a pool;
+records of compacting topics, and of transactions, are stored after their frame is gone.
 """
 
 import asyncio
@@ -232,7 +232,7 @@ async def scene(sent: list[Sent], seed: int) -> None:
 
 
 async def _until_answered(wires: list[Wire], sent: list[Sent]) -> None:
-    """Wait for all responses; requests with acks=0 have none, and end with their writes."""
+    """Wait for all responses; requests with acks=0 have no response, and end with their writes."""
     for wire, client in zip(wires, sent, strict=True):
         count = 0 if client.acks == 0 else len(client.requests)
         while len(wire.answers()) < count or wire.connection.pending_count:

@@ -68,7 +68,7 @@ async def test_creating_and_deleting_many_logs_is_sliced() -> None:
 
 
 async def test_deletions_become_durable_off_the_loop() -> None:
-    """The broker reports a deletion when no crash can undo it, and serves clients meanwhile."""
+    """The broker reports a deletion when no crash can undo it, and serves clients until then."""
     broker = LogsBroker()
     broker.create("t", partitions=3)
     files, synced, background = broker.files, [], []

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.alone]
 MIB = 1024 * 1024
 FETCH_BYTES = MIB
 PAUSE_MS_MAX = 100.0
-# The CPU time of the loop's own thread excludes that of other processes.
+# The CPU time of the loop's own thread excludes the time of other processes.
 
 
 def loaded(start: Start, settings: dict[str, str]) -> ObservedBroker:
@@ -130,7 +130,7 @@ def test_slow_reader_gets_its_whole_response(start: Start) -> None:
 def test_incomplete_requests_cost_what_has_arrived(start: Start) -> None:
     """Fifty clients announce 100 MiB and send a few bytes; no memory is allocated for the rest."""
     broker = loaded(start, {"connections.max.idle.ms": "2000"})
-    # Meanwhile the broker has imported what it defers until after the start.
+    # By then the broker has imported what it defers until after the start.
     usual = median_ms(broker, 2.0)
     before = broker.take()
     dawdling = [socket.create_connection(("127.0.0.1", broker.port)) for _ in range(50)]

@@ -164,7 +164,7 @@ def test_many_tls_hellos_at_once_do_not_stop_the_loop(
         for peer in crowd:
             peer.sendall(hello)
         for peer in crowd:
-            # The server's hello is the answer.
+            # The server's hello is the response.
             assert peer.recv(1) == b"\x16"
             peer.close()
         reading = site.broker.take()

@@ -43,7 +43,7 @@ def no_collections() -> Iterator[None]:
 
 
 class Echo:
-    """Answers each frame with itself."""
+    """Returns each frame unchanged."""
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         connection.send([bytes(frame)])
@@ -132,7 +132,7 @@ async def test_closed_connection_is_freed_without_a_garbage_collection(
 
 
 def _server_objects() -> Counter[str]:
-    """Count the objects of the broker's side; those of the client are asyncio's own streams."""
+    """Count the objects of the broker's side; the client's objects are asyncio's own streams."""
     counts: Counter[str] = Counter()
     for item in gc.get_objects():
         is_ours = isinstance(item, Connection | RequestConnection)

@@ -3,7 +3,7 @@
 They are built from the declarations of the messages. Each list of a request is filled in turn, with
 one element in each list around it, and once more with as many elements of the outermost list as
 possible. Each of these has a smaller twin: the largest request that is not handled in the lane.
-Names are those of existing topics, always the same one, missing ones, or forbidden ones.
+Names are the names of existing topics, always the same one, missing ones, or forbidden ones.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ NAMES = ("same", "existing", "missing", "forbidden")
 _SPARE = 500
 Path = tuple[str, ...]
 
-# Values of fields by name, if an API has none of its own. Other numbers are 1.
+# Values of fields by name, if an API has no values of its own. Other numbers are 1.
 _VALUES: dict[str, Any] = {
     "acks": 1,
     "acl_operation": 3,

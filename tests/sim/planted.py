@@ -55,7 +55,7 @@ def truncate_to_high_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledge_before_replication(patch: pytest.MonkeyPatch) -> None:
-    """Acks=all is answered when the leader alone has the record."""
+    """The response to acks=all is sent when the leader alone has the record."""
     patch.setattr(Partition, "is_acknowledged", lambda self, acks, offset: True)
     patch.setattr(Partition, "acknowledgement", lambda self, acks, offset, seconds: None)
 
@@ -193,7 +193,7 @@ def skip_the_duplicate_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def commit_offsets_before_replication(patch: pytest.MonkeyPatch) -> None:
-    """A coordinator answers when its records are in its own log."""
+    """A coordinator responds when its records are in its own log."""
 
     def append_only(target: Partition, encoded: bytearray) -> "asyncio.Future[int]":
         info = target.append_as_leader(encoded, acks=-1, from_client=False)
@@ -401,7 +401,7 @@ def play(bug: PlantedBug, seed: int) -> Result:
 
 
 def finding(bug: PlantedBug, result: Result) -> str:
-    """Return the problem that shows the bug; empty if there is none.
+    """Return the problem that shows the bug; empty if no problem was found.
 
     An unexpected exception does not count: the bug may have been planted in code that has changed.
     """

@@ -301,7 +301,7 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         term = old._role.term
         assert term is not None
         session: Any = old.session
-        # The listeners learn of it later, as if the old controller were paused meanwhile.
+        # The listeners learn of it later, as if the old controller were paused during that time.
         session._session._listeners.clear()
         cluster.coordination.expire("b1")
         await cluster.until(lambda: cluster.nodes[2].broker.image.controller_epoch == 2)

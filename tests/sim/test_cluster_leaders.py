@@ -88,7 +88,7 @@ def test_a_stopping_broker_gives_up_its_leaders_first(seed: int) -> None:
 def propose(
     cluster: SimCluster, topic: str, *isr: int, number: int = 0
 ) -> "asyncio.Task[IsrAnswer]":
-    """Have the leader of a partition propose an ISR, and return the controller's answer."""
+    """Have the leader of a partition propose an ISR, and return the controller's response."""
     partition = cluster.nodes[cluster.controllers[0]].broker.image.topics[topic].partitions[number]
     leader = cluster.nodes[partition.leader].broker
     replica = leader.replicas.get(topic, number)

@@ -158,7 +158,7 @@ def test_a_transaction_ends_on_every_broker(seed: int, commit: bool) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_leader_that_is_down_gets_its_marker_later(seed: int) -> None:
-    """The coordinator repeats the marker until the leader answers."""
+    """The coordinator repeats the marker until the leader responds."""
 
     async def scenario(cluster: SimCluster) -> None:
         coordinator = await prepare(cluster)

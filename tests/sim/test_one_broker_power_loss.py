@@ -22,7 +22,8 @@ pytestmark = pytest.mark.slow
 
 FIRST_SEED = int(os.environ.get("OTTLA_SIM_FIRST_SEED", "1"))
 QUICK_SEEDS = 5
-# Each seed of a test looks for the same faults: those of `make test` find the planted ones, too.
+# Each seed of a test looks for the same faults: the seeds of `make test` find the planted ones,
+# too.
 _LATER = pytest.mark.nightly(f"[{FIRST_SEED}]")
 SEEDS = [
     pytest.param(FIRST_SEED + number, marks=[_LATER] * (number >= QUICK_SEEDS))

@@ -1,6 +1,6 @@
 """The cluster simulation finds bugs that are planted in the broker.
 
-`make test` replays the recorded seeds of a few bugs, `make nightly` those of all; `python -m
+`make test` replays the recorded seeds of a few bugs, `make nightly` the seeds of all; `python -m
 tests.sim.planted NAME` searches for the first seed that finds a bug.
 """
 

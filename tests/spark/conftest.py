@@ -12,7 +12,7 @@ from tests.spark.sessions import shared_session, shorten_starts
 
 @pytest.fixture(scope="session", autouse=True)
 def short_starts() -> Iterator[None]:
-    """Start Spark's processes in less time, also those of programs."""
+    """Start Spark's processes in less time, also the processes of programs."""
     with pytest.MonkeyPatch.context() as patch:
         shorten_starts(patch)
         yield

@@ -46,7 +46,7 @@ def run_alone(program: str, *arguments: str, folder: Path) -> str:
 def in_session(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that runs programs in this process.
 
-    A program that opens a session has that of the tests, which it neither stops nor changes.
+    A program that opens a session has the session of the tests, which it neither stops nor changes.
     """
 
     def run(program: str, *arguments: str, folder: Path) -> str:

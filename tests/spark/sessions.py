@@ -62,7 +62,7 @@ def shared_session() -> SparkSession:
 class Shown:
     """The plans and properties that Spark's web pages show; without the pages' redaction.
 
-    The plans are those of the queries since this object was created.
+    The plans belong to the queries since this object was created.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -87,7 +87,7 @@ class Shown:
         return self._session.sharedState().statusStore()
 
     def _last(self) -> int:
-        """Return the number of the last query; -1 if there was none."""
+        """Return the number of the last query; -1 before the first query."""
         store = self._store()
         count = store.executionsCount()
         last = store.executionsList(count - 1, 1) if count else None

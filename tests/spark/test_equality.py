@@ -122,7 +122,7 @@ def _lines_by_topic(name: str, count: int | None) -> dict[str, list[str]]:
 def _differences_from_kafka(
     broker: Cluster, names: Iterable[str], count: int | None = None
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """Compare the records of the first events, or of all, with those of Kafka's transcripts."""
+    """Compare the records of the first events, or of all, with the records of Kafka's transcripts."""
     wrong = {}
     for name in names:
         for topic, lines in _lines_by_topic(name, count).items():

@@ -67,7 +67,7 @@ def _values(broker: Cluster, topic: str) -> list[bytes]:
 
 
 def _rows(broker: Cluster, topic: str) -> list[dict[str, Any]]:
-    """Return the committed records: those of aborted transactions are written again."""
+    """Return the committed records: records of aborted transactions are written again."""
     table = read_table(
         topic,
         bootstrap=broker.bootstrap,

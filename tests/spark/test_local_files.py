@@ -65,7 +65,9 @@ def test_new_files_have_permissions_of_the_mask(spark: SparkSession, tmp_path: P
 
 
 def test_the_status_of_links_and_files(spark: SparkSession, tmp_path: Path) -> None:
-    """The status of a link has its target, that of a file its size; a missing path is an error."""
+    """The status of a link has its target, the status of a file its size; a missing path is an
+    error.
+    """
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"abc")
     link.symlink_to(target)

@@ -77,7 +77,7 @@ def _driven(topology: Topology, records: Mapping[str, list[TopicRecord]]) -> Wri
 
 
 def _shown_headers(topic: str, headers: Iterable[Any]) -> tuple[Any, ...]:
-    """Return the headers; those of a dead letter without the stack trace."""
+    """Return the headers; a dead letter's headers without the stack trace."""
     return tuple(
         header for header in headers if topic != "lowered.dead" or "stack" not in header[0]
     )
@@ -236,7 +236,7 @@ def test_a_query_of_expressions_runs_without_python(
 def test_an_unreadable_record_ends_the_query(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:
-    """The error is that of the driver and names the record."""
+    """The error is the driver's and names the record."""
     builder = StreamsBuilder()
     filtered = builder.stream("poison.in", key=_TEXT, value=_TEXT).filter(col("value") != "x")
     filtered.to("poison.out", key=_TEXT, value=_TEXT)

@@ -204,7 +204,7 @@ def test_an_application_loses_and_doubles_nothing_when_brokers_die(
     spark: SparkSession, cluster: BrokerCluster, tmp_path: Path
 ) -> None:
     """Leaders of its input and its output and the coordinator of an open transaction are killed
-    with kill -9; the committed results are those of the test driver, in the same order.
+    with kill -9; the committed results are the same as the test driver's, in the same order.
     """
     chance = dice()
     states: list[State] = []

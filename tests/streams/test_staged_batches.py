@@ -91,7 +91,7 @@ def test_micro_batches_of_any_size_write_the_same(name: str, batches: list[_Batc
 @settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(_BATCHES)
 def test_foreign_key_joins_have_the_same_final_state(name: str, batches: list[_Batch]) -> None:
-    """Responses to a value that has changed meanwhile are dropped."""
+    """Responses to a value that has changed since the request are dropped."""
     for topic, expected, actual in _run(name, batches):
         if topic == "out":
             ends = [{row.key: row.value for row in rows} for rows in (expected, actual)]

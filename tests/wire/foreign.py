@@ -50,7 +50,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def kio_class(cls: type[Message], version: int) -> type | None:
-    """Return kio's class of a message, None if it has none."""
+    """Return kio's class of a message, None if it has no such class."""
     if cls.API_KEY < 0:
         stem = re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
         kind = "data"
@@ -149,7 +149,7 @@ def _kafka_python_classes() -> dict[str, type[ApiMessage]]:
 
 
 def kafka_python_class(cls: type[Message]) -> type[ApiMessage] | None:
-    """Return kafka-python's class of a message, None if it has none."""
+    """Return kafka-python's class of a message, None if it has no such class."""
     return _kafka_python_classes().get(cls.__name__)
 
 

@@ -108,7 +108,7 @@ DECLARED = [
 
 @pytest.mark.parametrize("cls", DECLARED, ids=samples.version_id)
 def test_declaration_is_kafkas(cls: type[fields.Message]) -> None:
-    """Names, order, types, versions, tags, defaults and ignorable fields are those of Kafka."""
+    """Names, order, types, versions, tags, defaults and ignorable fields are the same as in Kafka."""
     theirs = kafka_schema(cls.__name__)
     if theirs is None:
         assert cls.__name__.startswith(foreign.NOT_IN_KAFKA_PYTHON)
@@ -123,7 +123,7 @@ def test_declaration_is_kafkas(cls: type[fields.Message]) -> None:
 
 @pytest.mark.parametrize("row", SERVED_BY_THIS_ISSUE, ids=lambda row: ApiKey(row[0]).name)
 def test_versions_are_those_of_kafka_4_3(row: tuple[int, int, int]) -> None:
-    """The ranges of the APIs that clients need most are those of Kafka 4.3."""
+    """The ranges of the APIs that clients need most are the same as in Kafka 4.3."""
     key, first, last = row
     assert (APIS[key].min_version, APIS[key].max_version) == (first, last)
 

@@ -26,7 +26,7 @@ def test_request_header_round_trips(version: int, client_id: str | None) -> None
 
 @pytest.mark.parametrize(("version", "flexible"), [(3, False), (4, True)])
 def test_request_header_has_the_bytes_of_kafka_python(version: int, flexible: bool) -> None:
-    """The bytes before the body are those of kafka-python."""
+    """The bytes before the body are the same as in kafka-python."""
     foreign = KafkaPythonHeader(
         request_api_key=12, request_api_version=version, correlation_id=5, client_id="c"
     ).encode(flexible=flexible)

@@ -105,7 +105,7 @@ def test_too_many_tagged_fields_are_rejected() -> None:
 
 
 def test_tagged_field_with_a_wrong_size_is_rejected() -> None:
-    """The size of a known tag must be that of its content."""
+    """The size of a known tag must be its content's size."""
     plain = schema.encode(FetchRequest(), 12)
     right = plain[:-1] + bytes.fromhex("01 00 02 02 61")
     message, _ = schema.decode(FetchRequest, 12, right)

@@ -50,7 +50,7 @@ def test_transaction_that_has_not_begun_has_no_partitions() -> None:
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_every_version_of_a_value_is_read(version: int) -> None:
-    """Version 1 is that of clusters with transaction.version 1 and 2."""
+    """Version 1 is used by clusters with transaction.version 1 and 2."""
     assert decode_value(encode_value(VALUE, version)) == VALUE
 
 

@@ -95,6 +95,8 @@ class ConfigEntry:
     documentation: str
     synonyms: tuple[ConfigSynonym, ...] = ()
     """All settings of the option, the one in force first, if they were requested."""
+    config_type: int = 0
+    """The type of the value as in the protocol (DescribeConfigsResponse.ConfigType); 0 is unknown."""
 
 
 def describe_config(
@@ -152,6 +154,7 @@ def read_config(
                     ConfigSynonym(synonym.name, synonym.value, _source(synonym.source))
                     for synonym in row.synonyms
                 ),
+                config_type=row.config_type,
             )
             for row in result.configs
         ]

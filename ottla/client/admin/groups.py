@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -16,8 +15,10 @@ from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
 )
+from ottla.wire.messages.consumer_group_describe import DescribedGroup as ConsumerGroup
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import (
+    DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -41,12 +42,16 @@ _DEAD = "Dead"
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group in a listing; state and type are empty if the broker is old."""
+    """A group in a listing, with the broker that lists it: its coordinator.
+
+    State and type are empty if the broker is old.
+    """
 
     group_id: str
     protocol_type: str
     state: str
     type: str
+    coordinator: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +111,27 @@ def list_groups(
     for groups of consumers of either type, and empty for those that only store offsets.
     """
     request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
+    node_ids = brokers.node_ids()
 
-    def ask(node_id: int) -> list[GroupListing]:
-        response = brokers.ask_node(node_id, request, ListGroupsResponse)
-        check(response.error_code)
+    def attempt() -> list[GroupListing]:
+        responses = brokers.ask_nodes(dict.fromkeys(node_ids, request), ListGroupsResponse)
         return [
-            GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type)
-            for row in response.groups
+            row
+            for node_id, response in responses.items()
+            for row in listings_of(node_id, response)
             if not protocol_types or row.protocol_type in protocol_types
         ]
 
-    listings = [
-        listing
-        for node_id in brokers.node_ids()
-        for listing in brokers.retry(partial(ask, node_id))
+    return sorted(brokers.retry(attempt), key=lambda listing: listing.group_id)
+
+
+def listings_of(node_id: int, response: ListGroupsResponse) -> list[GroupListing]:
+    """Return the groups that a broker lists; ApiError."""
+    check(response.error_code)
+    return [
+        GroupListing(row.group_id, row.protocol_type, row.group_state, row.group_type, node_id)
+        for row in response.groups
     ]
-    return sorted(listings, key=lambda listing: listing.group_id)
 
 
 def describe_group(
@@ -145,18 +155,23 @@ def describe_group(
                 return other
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group_id!r}.")
         check(group.error_code, group.error_message, subject=f"Group {group_id!r}")
-        return Group(
-            group_id=group_id,
-            state=group.group_state,
-            protocol_type=group.protocol_type,
-            assignor=group.protocol_data,
-            members=tuple(_member(row, group.protocol_type) for row in group.members),
-            authorized_operations=acls.operations_of(group.authorized_operations)
-            if include_authorized_operations
-            else None,
-        )
+        return classic_group(group, include_authorized_operations)
 
     return brokers.retry(attempt)
+
+
+def classic_group(row: DescribedGroup, with_operations: bool = False) -> Group:
+    """Return a group of a response of DescribeGroups."""
+    return Group(
+        group_id=row.group_id,
+        state=row.group_state,
+        protocol_type=row.protocol_type,
+        assignor=row.protocol_data,
+        members=tuple(_member(member, row.protocol_type) for member in row.members),
+        authorized_operations=acls.operations_of(row.authorized_operations)
+        if with_operations
+        else None,
+    )
 
 
 def _consumer_group(brokers: Brokers, group_id: str, with_operations: bool) -> Group | None:
@@ -172,8 +187,13 @@ def _consumer_group(brokers: Brokers, group_id: str, with_operations: bool) -> G
     if group.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(group.error_code, group.error_message, subject=f"Group {group_id!r}")
+    return consumer_group(group, with_operations)
+
+
+def consumer_group(group: ConsumerGroup, with_operations: bool = False) -> Group:
+    """Return a group of a response of ConsumerGroupDescribe."""
     return Group(
-        group_id=group_id,
+        group_id=group.group_id,
         state=group.group_state,
         protocol_type=_CONSUMER,
         assignor=group.assignor_name if group.members else "",

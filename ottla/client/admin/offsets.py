@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ottla.base.errors import ErrorCode
-from ottla.client.admin.answers import check, check_leader
+from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.answers import check, check_leader, error_of
 from ottla.client.brokers import Brokers
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -81,14 +81,10 @@ def list_offsets(
     """
 
     def attempt() -> dict[TopicPartition, FoundOffset]:
-        by_leader: dict[int, list[TopicPartition]] = defaultdict(list)
-        for key, leader in brokers.leaders(list(timestamps)).items():
-            by_leader[leader].append(key)
+        leaders = brokers.leaders(list(timestamps))
+        requests = list_offsets_requests(leaders, timestamps, isolation_level)
         offsets: dict[TopicPartition, FoundOffset] = {}
-        for leader, keys in by_leader.items():
-            remaining = {key: timestamps[key] for key in keys}
-            request = _list_offsets_request(remaining, isolation_level)
-            response = brokers.ask_node(leader, request, ListOffsetsResponse)
+        for response in brokers.ask_nodes(requests, ListOffsetsResponse).values():
             offsets.update(_found_offsets(response, omits_unknown=omits_unknown))
         keys = [key for key in timestamps if key in offsets or not omits_unknown]
         return {key: offsets[key] for key in keys}
@@ -171,17 +167,33 @@ def commit_request(
     )
 
 
-def _list_offsets_request(
-    timestamps: Mapping[TopicPartition, int], isolation_level: int
-) -> ListOffsetsRequest:
-    by_topic: dict[str, list[ListOffsetsPartition]] = defaultdict(list)
-    for (topic, partition), timestamp in timestamps.items():
-        by_topic[topic].append(ListOffsetsPartition(partition_index=partition, timestamp=timestamp))
-    return ListOffsetsRequest(
-        replica_id=_FROM_A_CLIENT,
-        isolation_level=isolation_level,
-        topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in by_topic.items()],
+def list_offsets_requests(
+    leaders: Mapping[TopicPartition, int],
+    timestamps: Mapping[TopicPartition, int] | int,
+    isolation_level: int,
+) -> dict[int, ListOffsetsRequest]:
+    """Return the request to each leader, for one timestamp or one of each partition."""
+    by_leader: dict[int, dict[str, list[ListOffsetsPartition]]] = defaultdict(
+        lambda: defaultdict(list)
     )
+    # Equal rows of different topics are one object.
+    rows: dict[tuple[int, int], ListOffsetsPartition] = {}
+    for key, leader in leaders.items():
+        timestamp = timestamps if isinstance(timestamps, int) else timestamps[key]
+        row = rows.get((key[1], timestamp))
+        if row is None:
+            row = rows[key[1], timestamp] = ListOffsetsPartition(
+                partition_index=key[1], timestamp=timestamp
+            )
+        by_leader[leader][key[0]].append(row)
+    return {
+        leader: ListOffsetsRequest(
+            replica_id=_FROM_A_CLIENT,
+            isolation_level=isolation_level,
+            topics=[ListOffsetsTopic(name=name, partitions=rows) for name, rows in topics.items()],
+        )
+        for leader, topics in by_leader.items()
+    }
 
 
 def _found_offsets(
@@ -203,22 +215,48 @@ def delete_group_offsets(
     brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]
 ) -> None:
     """Delete committed offsets of a group (KIP-496); ApiError if it is subscribed to the topic."""
+
+    def attempt() -> None:
+        results = _delete_group_offsets(brokers, request, subject=f"Group {group_id!r}")
+        for (topic, partition), error in results.items():
+            if error is not None:
+                raise ApiError(error.code, subject=f"Group {group_id!r}, {topic}-{partition}")
+
+    request = _offset_delete_request(group_id, partitions)
+    brokers.retry(attempt)
+
+
+def try_offset_deletions(
+    brokers: Brokers, group_id: str, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ApiError | None]:
+    """Delete committed offsets as `delete_group_offsets` does; return None or the error of each
+    partition.
+    """
+    request = _offset_delete_request(group_id, partitions)
+    return brokers.retry(lambda: _delete_group_offsets(brokers, request))
+
+
+def _offset_delete_request(
+    group_id: str, partitions: Iterable[TopicPartition]
+) -> OffsetDeleteRequest:
     by_topic: dict[str, list[OffsetDeleteRequestPartition]] = defaultdict(list)
     for topic, partition in partitions:
         by_topic[topic].append(OffsetDeleteRequestPartition(partition_index=partition))
-    request = OffsetDeleteRequest(
+    return OffsetDeleteRequest(
         group_id=group_id,
         topics=[
             OffsetDeleteRequestTopic(name=name, partitions=rows) for name, rows in by_topic.items()
         ],
     )
 
-    def attempt() -> None:
-        response = brokers.ask_coordinator(group_id, request, OffsetDeleteResponse)
-        check(response.error_code, subject=f"Group {group_id!r}")
-        for topic in response.topics:
-            for row in topic.partitions:
-                subject = f"Group {group_id!r}, {topic.name}-{row.partition_index}"
-                check(row.error_code, subject=subject)
 
-    brokers.retry(attempt)
+def _delete_group_offsets(
+    brokers: Brokers, request: OffsetDeleteRequest, *, subject: str = ""
+) -> dict[TopicPartition, ApiError | None]:
+    response = brokers.ask_coordinator(request.group_id, request, OffsetDeleteResponse)
+    check(response.error_code, subject=subject)
+    return {
+        (topic.name, row.partition_index): error_of(row.error_code)
+        for topic in response.topics
+        for row in topic.partitions
+    }

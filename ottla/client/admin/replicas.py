@@ -252,7 +252,7 @@ def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
     """
 
     def attempt() -> list[LogDirectory]:
-        directories = _log_dirs(brokers, node_id)
+        directories = _log_dirs(brokers, [node_id])[node_id]
         for directory in directories:
             check(directory.error_code, subject=directory.path)
         return directories
@@ -262,14 +262,25 @@ def describe_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
 
 def list_log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
     """Return the log directories of a broker; those that are offline have an error code."""
-    return brokers.retry(lambda: _log_dirs(brokers, node_id))
+    return list_all_log_dirs(brokers, [node_id])[node_id]
 
 
-def _log_dirs(brokers: Brokers, node_id: int) -> list[LogDirectory]:
-    response = brokers.ask_node(
-        node_id, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
-    )
-    check(response.error_code)
+def list_all_log_dirs(brokers: Brokers, node_ids: Iterable[int]) -> dict[int, list[LogDirectory]]:
+    """Return the log directories of several brokers, as `list_log_dirs` does."""
+    chosen = list(node_ids)
+    return brokers.retry(lambda: _log_dirs(brokers, chosen))
+
+
+def _log_dirs(brokers: Brokers, node_ids: Iterable[int]) -> dict[int, list[LogDirectory]]:
+    requests = dict.fromkeys(node_ids, DescribeLogDirsRequest(topics=None))
+    responses = brokers.ask_nodes(requests, DescribeLogDirsResponse)
+    for response in responses.values():
+        check(response.error_code)
+    return {node_id: directories_of(response) for node_id, response in responses.items()}
+
+
+def directories_of(response: DescribeLogDirsResponse) -> list[LogDirectory]:
+    """Return the log directories of a response."""
     return [
         LogDirectory(
             result.log_dir,

@@ -89,7 +89,7 @@ class CreatedTopic:
 def list_topics(brokers: Brokers) -> list[Topic]:
     """Return every topic by name; internal ones are marked."""
     response = brokers.retry(brokers.metadata)
-    return sorted((_topic(row) for row in response.topics), key=lambda topic: topic.name)
+    return sorted((topic_of(row, {}) for row in response.topics), key=lambda topic: topic.name)
 
 
 def describe_topic(
@@ -102,9 +102,9 @@ def describe_topic(
     """
     row = brokers.retry(lambda: brokers.topic(name, with_operations=include_authorized_operations))
     if not include_authorized_operations:
-        return _topic(row)
+        return topic_of(row, {})
     operations = acls.operations_of(row.topic_authorized_operations)
-    return replace(_topic(row), authorized_operations=operations)
+    return replace(topic_of(row, {}), authorized_operations=operations)
 
 
 def create_topic(
@@ -206,15 +206,23 @@ def delete_topic(brokers: Brokers, name: str | bytes) -> None:
     brokers.retry(attempt)
 
 
-def _topic(row: MetadataResponseTopic) -> Topic:
+def topic_of(row: MetadataResponseTopic, shared: dict[tuple[int, ...], tuple[int, ...]]) -> Topic:
+    """Return a topic of a response.
+
+    Many partitions have the same replicas: equal tuples become one object, of `shared`.
+    """
+
+    def nodes(ids: Sequence[int]) -> tuple[int, ...]:
+        return shared.setdefault(key := tuple(ids), key)
+
     partitions = [
         Partition(
             partition=item.partition_index,
             leader=item.leader_id,
             leader_epoch=item.leader_epoch,
-            replicas=tuple(item.replica_nodes),
-            isr=tuple(item.isr_nodes),
-            offline=tuple(item.offline_replicas),
+            replicas=nodes(item.replica_nodes),
+            isr=nodes(item.isr_nodes),
+            offline=nodes(item.offline_replicas),
         )
         for item in row.partitions
     ]

@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -116,17 +115,21 @@ def read_transactions(
         transactional_id_pattern=pattern,
     )
 
-    def ask(node_id: int) -> list[TransactionListing]:
-        response = brokers.ask_node(node_id, request, ListTransactionsResponse)
-        check(response.error_code)
+    requests = dict.fromkeys(brokers.node_ids(), request)
+
+    def attempt() -> list[TransactionListing]:
+        responses = brokers.ask_nodes(requests, ListTransactionsResponse)
+        for response in responses.values():
+            check(response.error_code)
         return [
             TransactionListing(
                 row.transactional_id, row.producer_id, row.transaction_state, node_id
             )
+            for node_id, response in responses.items()
             for row in response.transaction_states
         ]
 
-    return [row for node in brokers.node_ids() for row in brokers.retry(partial(ask, node))]
+    return brokers.retry(attempt)
 
 
 def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:

@@ -1,9 +1,9 @@
 """The broker options: those that Ottla supports, and others from Kafka's configuration files and
 tools.
 
-Names, types and limits are those of Apache Kafka 4.3 (3.9 for options that 4.3 has removed). The
-text of an option says if its default differs. Broker-wide defaults of topic options come from the
-topic rows. Follows org.apache.kafka.server.config.AbstractKafkaConfig.
+Names, types and limits are the same as in Apache Kafka 4.3 (3.9 for options that 4.3 has removed).
+The text of an option says if its default differs. Broker-wide defaults of topic options come from
+the topic rows. Follows org.apache.kafka.server.config.AbstractKafkaConfig.
 """
 
 from dataclasses import replace

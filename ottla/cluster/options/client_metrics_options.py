@@ -1,6 +1,6 @@
 """The options of a subscription to client metrics, a config resource of type 16 (KIP-714).
 
-Names, types, defaults and limits are those of Apache Kafka 4.3. Follows
+Names, types, defaults and limits are the same as in Apache Kafka 4.3. Follows
 org.apache.kafka.server.metrics.ClientMetricsConfigs; `server.telemetry.subscriptions` applies them.
 """
 

@@ -28,7 +28,7 @@ ROWS = (
         "zookeeper.connection.timeout.ms",
         OptionType.INT,
         None,
-        "Milliseconds that a broker that starts waits for an ensemble to answer. Defaults to "
+        "Milliseconds that a broker that starts waits for an ensemble to respond. Defaults to "
         "zookeeper.session.timeout.ms.",
         minimum=1,
     ),
@@ -38,7 +38,7 @@ ROWS = (
         False,
         "Give the nodes that the broker creates in a ZooKeeper access control lists: all may read "
         "them, only the user of the broker may change them, and only it may read those with "
-        "secrets. The user is that of the section Client of the JAAS file in "
+        "secrets. The user is named in the section Client of the JAAS file in "
         "KAFKA_OPTS=-Djava.security.auth.login.config=FILE.",
     ),
     _row(
@@ -79,14 +79,14 @@ ROWS = (
         "zookeeper.ssl.truststore.location",
         OptionType.STRING,
         None,
-        "A file with the certificates of the authorities that have signed those of the ZooKeeper, in "
+        "A file with the certificates of the authorities that have signed ZooKeeper's, in "
         "PEM or PKCS#12. No others are trusted.",
     ),
     _row(
         "zookeeper.ssl.truststore.password",
         OptionType.PASSWORD,
         None,
-        "The password of a trust store in PKCS#12; one in PEM has none.",
+        "The password of a trust store in PKCS#12; one in PEM needs no password.",
         sensitive=True,
     ),
     _row(

@@ -1,7 +1,7 @@
 """The options of the coordinators: groups, their offsets, and transactions.
 
-Names, types and limits are those of Apache Kafka 4.3; a default that differs says so in its text.
-Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and
+Names, types and limits are the same as in Apache Kafka 4.3; a default that differs says so in its
+text. Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and
 org.apache.kafka.coordinator.transaction.TransactionLogConfig.
 """
 

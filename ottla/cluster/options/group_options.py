@@ -1,7 +1,7 @@
-"""The options of groups of the consumer protocol: the broker's, and those of a single group.
+"""The options of groups of the consumer protocol: the broker's, and a single group's.
 
-Names, types and limits are those of Apache Kafka 4.3; a default that differs says so in its text.
-Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848,
+Names, types and limits are the same as in Apache Kafka 4.3; a default that differs says so in its
+text. Follows org.apache.kafka.coordinator.group.GroupCoordinatorConfig and GroupConfig (KIP-848,
 KIP-1263).
 """
 

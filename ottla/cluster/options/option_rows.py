@@ -16,7 +16,7 @@ LONG_MAX = 2**63 - 1
 INERT = "Accepted and shown, but Ottla does not act on it"
 
 _THROTTLED = re.compile(r"\d+:\d+")
-# Those of Kafka's Utils.validHostPattern.
+# As in Kafka's Utils.validHostPattern.
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 
 

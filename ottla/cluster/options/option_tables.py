@@ -20,14 +20,17 @@ from ottla.cluster.options import (
     topic_options,
 )
 from ottla.cluster.options.option_rows import INERT
-from ottla.cluster.options.security import broker_login
 from ottla.cluster.options.security.exposure import weaknesses
-from ottla.cluster.options.security.listener_values import PREFIX
+from ottla.cluster.options.security.listener_values import BETWEEN_BROKERS, PREFIX
+from ottla.security.broker_proof import MECHANISM as BY_SECRET
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security import broker_login
     from ottla.cluster.options.security import names as security_names
 else:
-    # Only a configuration with other names than those of the table needs it.
+    # Few brokers log in with SCRAM.
+    broker_login = deferred_module("ottla.cluster.options.security.broker_login")
+    # Only a configuration with other names than the table's needs it.
     security_names = deferred_module("ottla.cluster.options.security.names")
 
 TOPIC_OPTIONS = Table(topic_options.ROWS)
@@ -256,7 +259,7 @@ def exposure_warnings(broker: Snapshot) -> list[str]:
     ]
     if login_of_brokers(broker) is not None and authorization_options.rules_of(broker) is None:
         sentences.append(
-            f"{broker_login.NAME} needs an authorizer (authorizer.class.name): without it, each client "
+            f"{BETWEEN_BROKERS} needs an authorizer (authorizer.class.name): without it, each client "
             "may set the password of the brokers' user, and pretend to be a broker"
         )
     if sentences and not broker.boolean("allow.insecure.listeners"):
@@ -366,7 +369,7 @@ def inter_broker_listener(options: Snapshot) -> str | None:
 
 
 def inter_broker(options: Snapshot) -> Listener:
-    """Return the listener on which brokers reach each other; ConfigError if there is none."""
+    """Return the listener on which brokers reach each other; ConfigError if it is not configured."""
     listeners = parse_listeners(options)
     name = inter_broker_listener(options)
     chosen = [listener for listener in listeners if name in (None, listener.name)]
@@ -396,11 +399,13 @@ def broker_listeners(options: Snapshot) -> frozenset[str]:
     return frozenset({inter_broker(options).name, *others})
 
 
-def login_of_brokers(options: Snapshot) -> broker_login.BrokerLogin | None:
+def login_of_brokers(options: Snapshot) -> "broker_login.BrokerLogin | None":
     """Return the user of SCRAM as which brokers log in to each other; None if they use the secret.
 
     Raises ConfigError if an option is wrong or missing.
     """
+    if options.text("sasl.mechanism.inter.broker.protocol") == BY_SECRET:
+        return None
     chosen = inter_broker(options)
     security = security_options.security_of(options, chosen)
     return broker_login.login_of(options, chosen, security.mechanisms, security.session_ms)
@@ -416,5 +421,5 @@ def _check_inter_broker(options: Snapshot) -> None:
         raise ConfigError(
             f"The listener {chosen.name} is for brokers and has SASL, but with "
             "inter.broker.authentication=none brokers do not log in: set "
-            f"{broker_login.NAME}=SCRAM-SHA-512 in its place, or use a listener without SASL"
+            f"{BETWEEN_BROKERS}=SCRAM-SHA-512 in its place, or use a listener without SASL"
         )

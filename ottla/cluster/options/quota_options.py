@@ -1,6 +1,6 @@
 """The options of quotas, of throttled replication and of client metrics.
 
-Names, types and limits are those of Apache Kafka 4.3. Follows
+Names, types and limits are the same as in Apache Kafka 4.3. Follows
 org.apache.kafka.server.config.QuotaConfig and org.apache.kafka.server.metrics.MetricConfigs.
 """
 

@@ -1,9 +1,9 @@
 """The options of listeners with SASL, and what they mean for each listener. Pure.
 
 As in Kafka, an option can be set for one listener: `listener.name.NAME.OPTION`. `security` has the
-options of TLS, and refuses names that have no effect. The users of PLAIN are those of the login
-module in `listener.name.NAME.plain.sasl.jaas.config`, or of a file with hashes; those of SCRAM are
-in the coordination tree.
+options of TLS, and refuses names that have no effect. The users of PLAIN are in the login
+module of `listener.name.NAME.plain.sasl.jaas.config`, or in a file with hashes; the users of SCRAM
+are in the coordination tree.
 
 `connections.max.reauth.ms` can also be set for one mechanism of a listener, with the mechanism in
 small letters before it.
@@ -19,9 +19,14 @@ from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.base.options import OptionType, Scope, Snapshot, is_digits
 from ottla.cluster.options.option_rows import Rows, inert
-from ottla.cluster.options.security import broker_login, tls_options
-from ottla.cluster.options.security.listener_values import ListenerValues, Named
+from ottla.cluster.options.security import tls_options
+from ottla.cluster.options.security.listener_values import (
+    BETWEEN_BROKERS,
+    ListenerValues,
+    Named,
+)
 from ottla.net.tls import PEM
+from ottla.security.broker_proof import MECHANISM as BY_SECRET
 from ottla.security.exchanges import MECHANISMS, OAUTHBEARER, PLAIN
 
 if TYPE_CHECKING:
@@ -76,7 +81,7 @@ ROWS = (
         "connection.failed.authentication.delay.ms",
         OptionType.INT,
         100,
-        "How long the broker waits before it answers and closes a connection whose client has failed "
+        "How long the broker waits before it responds and closes a connection whose client has failed "
         "to authenticate. After several failures, also the first delay before the next password "
         "is checked; 0 disables both.",
         minimum=0,
@@ -213,7 +218,15 @@ ROWS = (
         "Ottla's own: further listeners on which other brokers are accepted, besides "
         "inter.broker.listener.name. For the time in which that option is changed, broker by broker.",
     ),
-    *broker_login.ROWS,
+    _broker(
+        BETWEEN_BROKERS,
+        STRING,
+        BY_SECRET,
+        "How brokers log in on the listener for brokers: OTTLA-BROKER, by the secret in the "
+        "coordination tree; or SCRAM, as the user of listener.name.NAME.MECHANISM.sasl.jaas.config, "
+        "the same on every broker. Kafka: GSSAPI.",
+        choices=(BY_SECRET, "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    ),
     *tls_options.ROWS,
     _broker(
         _NAMES,
@@ -395,7 +408,9 @@ class _Values(ListenerValues):
         return BearerOptions(module)
 
     def _module(self, name: str) -> Mapping[str, str] | None:
-        """Return the options of the login module of OAUTHBEARER; None if there is none."""
+        """Return the options of the login module of OAUTHBEARER; None if no login module is
+        configured.
+        """
         text = self.own(f"oauthbearer.{_JAAS}")
         if text is None:
             return None

@@ -3,7 +3,7 @@ only.
 
 For tests, single machines and the edge, where a ZooKeeper ensemble would be one more system to run.
 A change is acknowledged, visible to readers and announced to watches once it is durable; changes
-that queue up meanwhile share one sync. Lives on one event loop.
+that queue up during a sync share the next one. Lives on one event loop.
 
 A session of this process ends with it: its ephemeral nodes in the journal are removed when the tree
 is opened again. Sessions of other processes (`tree_server`) are stored in the tree and resumed.
@@ -516,7 +516,7 @@ class EmbeddedSession:
             self._enter(SessionState.SUSPENDED)
 
     def resume(self) -> None:
-        """Reconnect a suspended session, unless its timeout has expired meanwhile."""
+        """Reconnect a suspended session, unless its timeout has expired."""
         if self._state is not SessionState.SUSPENDED:
             return
         if self._tree.clock.monotonic() >= self._deadline:

@@ -113,7 +113,9 @@ def frame_at(content: bytes, position: int) -> bytes | None:
 
 
 def find_frame(content: bytes, position: int) -> int:
-    """Return the position of the next undamaged frame at or after `position`; -1 if there is none."""
+    """Return the position of the next undamaged frame at or after `position`; -1 if no undamaged
+    frame follows.
+    """
     while (position := content.find(_FRAME_MARK, position)) >= 0:
         if frame_at(content, position) is not None:
             return position
@@ -210,7 +212,7 @@ class Journal:
         )
 
     def load(self, tree: Tree) -> bool:
-        """Rebuild the tree from the files, and open the journal; return False if there were none.
+        """Rebuild the tree from the files, and open the journal; return False if no files existed.
 
         Raises StorageError, which names the damage and the remedy. An unfinished last batch is cut
         off.
@@ -333,7 +335,7 @@ class Journal:
         file.close()
 
     def _create_file(self, number: int) -> File:
-        """Create a journal durably; after an OSError there is none with this number."""
+        """Create a journal durably; after an OSError no journal has this number."""
         path = self._journal_path(number)
         file = self._files.open(path, create=True)
         try:

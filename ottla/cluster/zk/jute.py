@@ -1,8 +1,9 @@
 """ZooKeeper's wire format (jute): requests to operations of the tree, results to replies. Pure.
 
 Every number is big-endian; strings and buffers have a length of four bytes, -1 for null; every
-packet has its length in front. Versions do not exist: the format is that of ZooKeeper 3.4 to 3.9.
-Follows zookeeper.jute, org.apache.zookeeper.ZooDefs and org.apache.zookeeper.MultiOperationRecord.
+packet has its length in front. Versions do not exist: the format is the same in ZooKeeper 3.4 to
+3.9. Follows zookeeper.jute, org.apache.zookeeper.ZooDefs and
+org.apache.zookeeper.MultiOperationRecord.
 
 Not done: access control lists (every node is open to everyone), containers and nodes with a
 time-to-live, reconfiguration, persistent watches.
@@ -298,7 +299,7 @@ def framed(packet: bytes) -> bytes:
 def connect_reply(
     timeout_ms: int, session_id: int, password: bytes, *, knows_read_only: bool
 ) -> bytes:
-    """Return the packet that answers a ConnectRequest; a timeout of 0 means that the session
+    """Return the response packet to a ConnectRequest; a timeout of 0 means that the session
     expired.
     """
     fields = _CONNECT_REPLY.pack(0, timeout_ms, session_id)
@@ -306,7 +307,7 @@ def connect_reply(
 
 
 def reply(xid: int, zxid: int, code: int, body: bytes = b"") -> bytes:
-    """Return the packet that answers a request."""
+    """Return the response packet to a request."""
     return framed(_REPLY.pack(xid, zxid, code) + body)
 
 

@@ -93,7 +93,7 @@ _KAZOO_LOG = logging.getLogger(f"{__name__}.kazoo")
 # socket.SHUT_RDWR
 _BOTH_DIRECTIONS = 2
 _CUT_OFF_SECONDS = 5
-# An ensemble that does not answer for longer is logged, because the start waits for it.
+# An ensemble that does not respond for longer is logged, because the start waits for it.
 QUIET_SECONDS = 2.0
 NO_OPTIONS: Mapping[str, str] = {}
 
@@ -157,7 +157,7 @@ class LiveSession:
         """Start a session with `host:port,host:port/chroot`; the chroot is created if it is
         missing, unless `creates_path` is False.
 
-        The user is `login`, or else that of KAFKA_OPTS, as is TLS unless `tls_options` say
+        The user is `login`, or else the user of KAFKA_OPTS, as is TLS unless `tls_options` say
         otherwise. `acl_of` returns the access control list for a node that the session creates; by
         default, everyone may do everything. Raises EnsembleUnreachable, which names the servers,
         and ConfigError for a login or a key store that cannot be used.
@@ -169,7 +169,7 @@ class LiveSession:
         login = login or login_of_environment()
         tls = tls_of(tls_options)
         client = _client(hosts, timeout_ms, login, tls)
-        text = "ZooKeeper does not answer yet servers=%s wait_seconds=%g"
+        text = "ZooKeeper does not respond yet servers=%s wait_seconds=%g"
         silence = loop.call_later(
             QUIET_SECONDS, _log.warning, text, hosts, connect_timeout_ms / 1000
         )
@@ -246,7 +246,7 @@ class LiveSession:
             try:
                 await self.create(ancestor)
             except NodeExists:
-                # Another client has created it meanwhile.
+                # Another client has created it first.
                 continue
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
@@ -464,7 +464,7 @@ def _unreachable(
             "control list names, with KAFKA_OPTS=-Djava.security.auth.login.config=FILE"
         )
     return EnsembleUnreachable(
-        f"ZooKeeper at {server} does not answer within {timeout_ms / 1000:g} s: start it, or name "
+        f"ZooKeeper at {server} does not respond within {timeout_ms / 1000:g} s: start it, or name "
         "another as HOST:PORT[,HOST:PORT…][/PATH]"
     )
 
@@ -477,7 +477,7 @@ def _kazoo_acl(entries: tuple[NodeAcl, ...]) -> list[ACL]:
 async def _connect(
     client: KazooClient, loop: asyncio.AbstractEventLoop, timeout_seconds: float
 ) -> None:
-    """Return when the client has a session; TimeoutError if no server answers in time."""
+    """Return when the client has a session; TimeoutError if no server responds in time."""
     connected = loop.create_future()
 
     def changed(state: str) -> None:

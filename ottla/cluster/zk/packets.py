@@ -1,6 +1,6 @@
 """A connection of the tree's server: packets in, replies out in the order of the requests.
 
-Also answers ZooKeeper's commands of four letters (`ruok`, `srvr`), with which scripts test a
+Also supports ZooKeeper's commands of four letters (`ruok`, `srvr`), with which scripts test a
 server.
 """
 
@@ -26,7 +26,7 @@ Receive = Callable[["PacketConnection", bytes], Awaitable[bytes]]
 
 
 class PacketConnection(asyncio.BufferedProtocol):
-    """One client. The first packet is answered before the second is read."""
+    """One client. The first packet gets its response before the second is read."""
 
     def __init__(
         self, tasks: Tasks, receive: Receive, on_end: Callable[["PacketConnection"], None]

@@ -56,7 +56,7 @@ class StandbyServer:
         self._files = files
         self._clock = clock
         self._tls = tls
-        # The tasks of this object and those of its tree, which end later.
+        # The tasks of this object and the tasks of its tree, which end later.
         self._tasks, self._tree_tasks = Tasks(clock=clock), Tasks(clock=clock)
         self._is_short_of_descriptors = False
         self._tree: EmbeddedTree | None = None

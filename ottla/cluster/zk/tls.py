@@ -156,8 +156,8 @@ def _refuse_unsupported() -> None:
 def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext | None:
     """Return how a broker encrypts the tree that it serves at a host; None for plain text.
 
-    The key store is that of its own connections. Raises ConfigError if it cannot be used, and if
-    other machines could reach the address without TLS.
+    The key store is the same as for its own connections. Raises ConfigError if it cannot be used,
+    and if other machines could reach the address without TLS.
     """
     tls = tls_of(options)
     if tls is None and exposure.is_loopback(host):
@@ -175,6 +175,6 @@ def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext |
 
 
 def has_user(options: Mapping[str, str]) -> bool:
-    """Return True if a session has a user: that of a JAAS file, or of a certificate."""
+    """Return True if a session has a user: from a JAAS file, or from a certificate."""
     tls = tls_of(options)
     return login_of_environment() is not None or (tls is not None and tls.key_store is not None)

@@ -1,6 +1,6 @@
 """The tree itself, pure: nodes, versions, transaction ids, and atomic operations.
 
-Without a clock, files, session timeouts or watches, which `embedded` adds. Semantics are those of
+Without a clock, files, session timeouts or watches, which `embedded` adds. Semantics follow
 ZooKeeper's DataTree: a parent counts the children ever created in it, and that count numbers
 sequential names.
 """

@@ -34,7 +34,8 @@ def java_options(directory: str) -> str:
 
 
 def ensure(files: FileSystem, directory: str, rng: Rng) -> Login:
-    """Return the login of a tree, which is created first if there is none; holds the lock.
+    """Return the login of a tree, which is created first if it does not exist; the caller holds the
+    lock.
 
     Raises OSError, and ConfigError for a file that has no user.
     """

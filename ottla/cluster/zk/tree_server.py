@@ -4,8 +4,8 @@ kazoo, Java clients, ZooKeeper's shell and Apache Kafka's brokers can use it lik
 node. A session is a node of the tree (`stored_sessions`), so the next process that serves the tree
 resumes it: its timeout starts again then. With a login, a client proves with SASL DIGEST-MD5 that
 it knows the password before its session begins or continues. Requests of one connection are
-performed and answered in order; a watch is announced before the reply to a later read. Lives on the
-tree's event loop. Follows FinalRequestProcessor and SessionTrackerImpl.
+performed in order, as are their responses; a watch is announced before the reply to a later read.
+Lives on the tree's event loop. Follows FinalRequestProcessor and SessionTrackerImpl.
 """
 
 import asyncio
@@ -287,7 +287,7 @@ class TreeServer:
         return jute.reply(xid, self._tree.last_zxid, error, body)
 
     async def _admit(self, connection: PacketConnection, visitor: _Visitor) -> bool:
-        """Begin or continue the session of a client; return False if it has expired meanwhile."""
+        """Begin or continue the session of a client; return False if it has expired."""
         self._visitors.pop(connection, None)
         if visitor.is_new:
             session = await self._begin_session(visitor.session_id, visitor.stored)
@@ -296,7 +296,7 @@ class TreeServer:
             if not isinstance(former, ServedSession):
                 return False
             session = former
-        # If the client has gone meanwhile, the session ends with its timeout.
+        # If the client has gone by now, the session ends with its timeout.
         if connection in self._connections:
             self._connections[connection] = session
             session.attach(connection)
@@ -466,7 +466,7 @@ def _result(tree: EmbeddedTree, code: int, operation: Operation, result: object)
         stat = _stat(tree, result).encode() if code == OpCode.CREATE2 else b""
         return jute.text(result) + stat
     if isinstance(result, Stat):
-        # The versions are those of this change; a later one may be in the tree already.
+        # The versions result from this change; a later one may be in the tree already.
         now = _stat(tree, operation.path)
         changed = now._replace(
             czxid=result.czxid,

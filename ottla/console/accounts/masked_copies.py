@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.copying import RecordCopy, copy_topic
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def copy_masked(

@@ -29,10 +29,10 @@ from ottla.console.alerts.evaluation import (
 from ottla.console.alerts.rules import Rule, RuleKind
 from ottla.console.alerts.sending import NotSent, send
 from ottla.console.alerts.store import AlertStore, Delivery
-from ottla.console.model.connections import ClusterCatalogue
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.overview import Sample
-from ottla.console.model.requests.errors import read_error_counts
 from ottla.console.sampler import Listener
+from ottla.operations.survey.errors import read_error_counts
 
 _log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from ottla.console.alerts.store import (
     StoredRule,
     StoredSilence,
 )
-from ottla.console.model.connections import ClusterCatalogue
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.operations.changes import Change
 
 _HISTORY_MAX = 1000

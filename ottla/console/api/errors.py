@@ -4,10 +4,11 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
+from ottla.console.catalogue import UnknownCluster
 from ottla.console.model.messages.masking import MaskedTopic
-from ottla.console.model.offsets import PlanOutdated
 from ottla.console.web.respond import NOT_AUTHORIZED, status_of
+from ottla.operations.offsets.resets import PlanOutdated
+from ottla.operations.survey.connections import ClusterUnavailable, LoginRefused
 
 _REMEDIES = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "List the topics and check the name and the partition.",

@@ -17,10 +17,10 @@ from ottla.console.accounts.roles import Role
 from ottla.console.accounts.users import User
 from ottla.console.api.errors import UNAUTHENTICATED, Denied
 from ottla.console.api.operations import Operation, change_of
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.state import Console
 from ottla.console.web.requests import Request
 from ottla.console.web.respond import find_session
+from ottla.operations.survey.connections import ClusterConnection
 
 _CSRF_HEADER = "x-csrf-token"
 

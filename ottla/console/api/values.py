@@ -12,7 +12,7 @@ from enum import Enum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from ottla.base.errors import ConfigError
-from ottla.console.numbers import INT_MAX, LONG_MAX, natural_number, whole_number
+from ottla.operations.numbers import INT_MAX, LONG_MAX, natural_number, whole_number
 
 Json = Any
 

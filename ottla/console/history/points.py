@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ottla.console.model.groups import Forecast, LagPoint, forecast_catch_up
 from ottla.console.model.overview import Sample
-from ottla.console.model.requests.metadata import Key
+from ottla.operations.survey.metadata import Key
 
 # A forecast looks back so far: long enough for batches, short enough for a change of the load.
 FORECAST_S = 600

@@ -24,8 +24,8 @@ from ottla.client.admin.acls import (
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
-from ottla.console.model.connections import ClusterConnection
 from ottla.operations.changes import MASKED, Change, require_confirmation
+from ottla.operations.survey.connections import ClusterConnection
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_user_scram_credentials import (

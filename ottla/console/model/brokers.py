@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-import ottla
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.answers import check
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.controllers import read_controller_id
-from ottla.console.model.requests.directories import Directory, read_directories
-from ottla.console.model.requests.metadata import Node, read_metadata
+from ottla.client.admin.answers import error_of
+from ottla.client.admin.cluster import Broker, describe_apis
+from ottla.client.admin.replicas import LogDirectory
+from ottla.console.model.controllers import read_controller_id
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import read_directories
+from ottla.operations.survey.metadata import read_metadata
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +126,9 @@ def describe_broker(connection: ClusterConnection, node_id: int) -> BrokerDetail
 
 def list_api_versions(connection: ClusterConnection, node_id: int) -> list[ApiVersionRow]:
     """Return the APIs of a broker by key; ApiError BROKER_NOT_AVAILABLE if it is not running."""
-    request = ApiVersionsRequest(
-        client_software_name="ottla-console", client_software_version=ottla.__version__
-    )
     with connection.brokers() as brokers:
-        response = brokers.retry(lambda: brokers.ask_node(node_id, request, ApiVersionsResponse))
-    check(response.error_code)
-    return [
-        ApiVersionRow(row.api_key, _api_name(row.api_key), row.min_version, row.max_version)
-        for row in sorted(response.api_keys, key=lambda row: row.api_key)
-    ]
+        ranges = describe_apis(brokers, node_id)
+    return [ApiVersionRow(key, _api_name(key), *ranges[key]) for key in sorted(ranges)]
 
 
 def _api_name(key: int) -> str:
@@ -146,28 +139,29 @@ def _api_name(key: int) -> str:
         return ""
 
 
-def _deviation(counts: Mapping[int, int], node_id: int, nodes: Mapping[int, Node]) -> float:
+def _deviation(counts: Mapping[int, int], node_id: int, nodes: Mapping[int, Broker]) -> float:
     mean = sum(counts[node] for node in nodes) / len(nodes)
     return round((counts[node_id] - mean) / mean * 100, 1) if mean else 0.0
 
 
-def _replica_bytes(directories: Sequence[Directory] | None) -> int | None:
+def _replica_bytes(directories: Sequence[LogDirectory] | None) -> int | None:
     if directories is None:
         return None
-    return sum(size.size_bytes for row in directories for size in row.replicas.values())
+    return sum(size.size for row in directories for size in row.replicas.values())
 
 
 def _sum(
-    directories: Sequence[Directory] | None, amount: Callable[[Directory], int | None]
+    directories: Sequence[LogDirectory] | None, amount: Callable[[LogDirectory], int]
 ) -> int | None:
-    amounts = [amount(row) for row in directories or () if not row.error]
-    known = [value for value in amounts if value is not None]
-    return sum(known) if known and len(known) == len(amounts) else None
+    amounts = [amount(row) for row in directories or () if not row.error_code]
+    return sum(amounts) if amounts and min(amounts) >= 0 else None
 
 
-def _directory_row(row: Directory) -> LogDirectoryRow:
+def _directory_row(row: LogDirectory) -> LogDirectoryRow:
     replicas = [
-        ReplicaInDirectory(topic, number, size.size_bytes, size.offset_lag, size.is_future)
+        ReplicaInDirectory(topic, number, size.size, size.offset_lag, size.is_future)
         for (topic, number), size in sorted(row.replicas.items())
     ]
-    return LogDirectoryRow(row.path, row.total_bytes, row.usable_bytes, tuple(replicas), row.error)
+    total, usable = (None if size < 0 else size for size in (row.total_bytes, row.usable_bytes))
+    error = error_of(row.error_code)
+    return LogDirectoryRow(row.path, total, usable, tuple(replicas), str(error or ""))

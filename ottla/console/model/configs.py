@@ -4,18 +4,17 @@ Not done: broker loggers, which DescribeConfigs of Apache Kafka offers as a reso
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.configs import ConfigSource, Resource, ResourceType
+from ottla.client.admin.configs import ConfigEntry, ConfigSource, Resource, ResourceType
 from ottla.client.admin.configs import alter_config as alter
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.effects import effect_of, shown_value
-from ottla.console.model.requests.metadata import read_metadata
-from ottla.console.model.requests.options import read_options
+from ottla.console.effects import effect_of, shown_value
 from ottla.operations.changes import MASKED, Change
-from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import read_metadata
+from ottla.operations.survey.options import read_options
 
 
 class ConfigKind(StrEnum):
@@ -91,9 +90,8 @@ def describe_config(connection: ClusterConnection, resource: ConfigResource) -> 
     """
     if resource.kind is ConfigKind.CLUSTER:
         return _describe_cluster(connection)
-    kind = _type_and_name(resource)
     own = _OWN_SOURCE[resource.kind]
-    return [_row(row, own) for row in read_options(connection, *kind)]
+    return [_row(row, own) for row in read_options(connection, _target(resource))]
 
 
 def plan_change(
@@ -148,17 +146,12 @@ def alter_config(
     )
 
 
-def _type_and_name(resource: ConfigResource) -> tuple[int, str]:
+def _target(resource: ConfigResource) -> Resource:
     if resource.kind is ConfigKind.BROKER and not resource.name.isdecimal():
         raise ConfigError(f"{resource.name!r} is not a broker: give its id, a number")
     if resource.kind is not ConfigKind.CLUSTER and not resource.name:
         raise ConfigError(f"the name of the {resource.kind} is missing")
-    return _TYPES[resource.kind], resource.name
-
-
-def _target(resource: ConfigResource) -> Resource:
-    number, name = _type_and_name(resource)
-    return Resource(ResourceType(number), name)
+    return Resource(_TYPES[resource.kind], resource.name)
 
 
 def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
@@ -166,41 +159,44 @@ def _describe_cluster(connection: ClusterConnection) -> list[ConfigRow]:
     if not nodes:
         return []
     rows = []
-    for row in read_options(connection, ResourceType.BROKER, str(min(nodes))):
-        if row.read_only:
+    for row in read_options(connection, Resource(ResourceType.BROKER, str(min(nodes)))):
+        if row.is_read_only:
             continue
         # The values of this one broker are not those of the cluster.
-        values = [
+        values = tuple(
             item for item in row.synonyms if item.source != ConfigSource.DYNAMIC_BROKER_CONFIG
-        ]
-        if row.config_source == ConfigSource.DYNAMIC_BROKER_CONFIG:
-            row.value = values[0].value if values else None
-            row.config_source = values[0].source if values else ConfigSource.UNKNOWN
-        row.synonyms = values
+        )
+        row = replace(row, synonyms=values)
+        if row.source == ConfigSource.DYNAMIC_BROKER_CONFIG:
+            row = replace(
+                row,
+                value=values[0].value if values else None,
+                source=values[0].source if values else ConfigSource.UNKNOWN,
+            )
         rows.append(_row(row, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG))
     return rows
 
 
-def _row(row: DescribeConfigsResourceResult, own: ConfigSource) -> ConfigRow:
+def _row(row: ConfigEntry, own: ConfigSource) -> ConfigRow:
     default = _inherited(row, own)
-    if default is None and row.config_source != own:
+    if default is None and row.source != own:
         default = row.value
     return ConfigRow(
         name=row.name,
         value=None if row.is_sensitive else row.value,
         default=None if row.is_sensitive else default,
-        source=_SOURCES.get(row.config_source, "unknown"),
-        is_default=row.config_source == ConfigSource.DEFAULT_CONFIG,
-        is_read_only=row.read_only,
+        source=_SOURCES.get(row.source, "unknown"),
+        is_default=row.source == ConfigSource.DEFAULT_CONFIG,
+        is_read_only=row.is_read_only,
         is_sensitive=row.is_sensitive,
         type=_CONFIG_TYPES.get(row.config_type, "unknown"),
         shown=MASKED if row.is_sensitive else shown_value(row.name, row.value or ""),
-        documentation=row.documentation or "",
-        effect=effect_of(row.name, is_read_only=row.read_only),
+        documentation=row.documentation,
+        effect=effect_of(row.name, is_read_only=row.is_read_only),
     )
 
 
-def _inherited(row: DescribeConfigsResourceResult, own: ConfigSource) -> str | None:
+def _inherited(row: ConfigEntry, own: ConfigSource) -> str | None:
     """Return the value without the override, from the first synonym that has one, or None."""
     for item in row.synonyms:
         if item.source == own or item.value is None:

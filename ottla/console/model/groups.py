@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from ottla.client.admin import groups as admin
 from ottla.client.admin import offsets as admin_offsets
 from ottla.client.admin.offsets import CommittedOffset
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests import groups as requests
-from ottla.console.model.requests.lag import UNKNOWN, Age, ages_of
-from ottla.console.model.requests.metadata import Key, read_metadata
-from ottla.console.model.requests.offsets import (
+from ottla.operations.changes import Change, require_confirmation
+from ottla.operations.lag.ages import UNKNOWN, Age, ages_of
+from ottla.operations.survey import groups as requests
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, read_metadata
+from ottla.operations.survey.offsets import (
     Bounds,
     bounds_of,
     ends_of,
     read_topic_bounds,
 )
-from ottla.operations.changes import Change, require_confirmation
 
 _POINTS_MIN = 3
 _AGED_PARTITIONS = 32
@@ -174,7 +174,7 @@ def describe_group(
     """Return a group; ApiError GROUP_ID_NOT_FOUND if there is none."""
     with connection.brokers() as brokers:
         group = admin.describe_group(brokers, group_id)
-    coordinator = requests.find_group_coordinator(connection, group_id)
+        coordinator = brokers.find_coordinator(group_id, is_group=True)
     committed = requests.committed_of(connection, {group_id: coordinator}).get(group_id, {})
     owners = {key: member for member in group.members for key in member.assignment}
     keys = sorted({*committed, *owners})
@@ -291,7 +291,7 @@ def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: 
 
 
 def _row(
-    listing: requests.Listing,
+    listing: admin.GroupListing,
     membership: requests.Membership | None,
     committed: Mapping[Key, CommittedOffset],
     ends: Mapping[Key, int],

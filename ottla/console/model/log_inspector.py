@@ -13,14 +13,14 @@ from ottla.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP
 from ottla.client.admin.topics import Partition
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.statistics import CODECS
-from ottla.console.model.requests.directories import read_directories
-from ottla.console.model.requests.metadata import Key, read_topic
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.console.model.requests.offsets import find_offsets
-from ottla.console.model.requests.producers import read_producers
-from ottla.console.model.requests.records import FetchLimits, fetch, whole_batches
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import read_directories
+from ottla.operations.survey.metadata import Key, read_topic
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.producers import read_producers
+from ottla.operations.survey.records import FetchLimits, fetch
 from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -28,6 +28,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from ottla.wire.records.batch import BatchHeader, is_crc_valid
+from ottla.wire.records.records import whole_batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +237,7 @@ def _producer(row: ActiveProducer) -> ProducerRow:
 
 def _replicas(connection: ClusterConnection, key: Key) -> tuple[ReplicaLog, ...]:
     return tuple(
-        ReplicaLog(node, row.path, size.size_bytes, size.offset_lag, size.is_future)
+        ReplicaLog(node, row.path, size.size, size.offset_lag, size.is_future)
         for node, rows in sorted(read_directories(connection, is_fresh=True).items())
         for row in rows
         if (size := row.replicas.get(key)) is not None

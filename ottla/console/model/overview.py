@@ -4,16 +4,17 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from ottla.client.admin.replicas import LogDirectory
 from ottla.client.admin.topics import Partition
 from ottla.console.model.brokers import list_brokers
-from ottla.console.model.connections import ClusterConnection
+from ottla.console.model.controllers import Controller, read_controller_id
 from ottla.console.model.groups import summarize_groups
 from ottla.console.model.partitions import known_min_isr, moving_partitions
-from ottla.console.model.requests.controllers import Controller, read_controller_id
-from ottla.console.model.requests.directories import Directory, leader_sizes, read_directories
-from ottla.console.model.requests.groups import list_groups
-from ottla.console.model.requests.metadata import Key, Metadata, read_metadata
-from ottla.console.model.requests.offsets import ends_of
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import leader_sizes, read_directories
+from ottla.operations.survey.groups import list_groups
+from ottla.operations.survey.metadata import Key, Metadata, read_metadata
+from ottla.operations.survey.offsets import ends_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,11 +155,9 @@ def _under_min_isr(metadata: Metadata, min_isr: Mapping[str, int]) -> int:
 
 
 def _disks(
-    directories: Mapping[int, list[Directory]], amount: Callable[[Directory], int | None]
+    directories: Mapping[int, list[LogDirectory]], amount: Callable[[LogDirectory], int]
 ) -> dict[int, int]:
     amounts = {node: [amount(row) for row in rows] for node, rows in directories.items()}
-    return {
-        node: sum(value for value in values if value is not None)
-        for node, values in amounts.items()
-        if any(value is not None for value in values)
-    }
+    # -1 if the broker does not report a size.
+    known = {node: [value for value in values if value >= 0] for node, values in amounts.items()}
+    return {node: sum(values) for node, values in known.items() if values}

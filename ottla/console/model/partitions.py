@@ -5,17 +5,14 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import replicas
+from ottla.client.admin.replicas import LogDirectory, ReplicaSize
 from ottla.client.admin.topics import Partition, Topic
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.directories import (
-    Directory,
-    ReplicaSize,
-    read_topic_directories,
-)
-from ottla.console.model.requests.metadata import Key, leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.offsets import Bounds, bounds_of
-from ottla.console.model.requests.options import read_topic_options
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import read_topic_directories
+from ottla.operations.survey.metadata import Key, leaders_of, read_metadata, read_topic
+from ottla.operations.survey.offsets import Bounds, bounds_of
+from ottla.operations.survey.options import read_topic_options
 
 _MIN_ISR = "min.insync.replicas"
 # The cache of all topics: its key, and for how many seconds it is new. The option rarely changes,
@@ -202,14 +199,14 @@ def _replica(broker: int, row: Partition, context: _Context) -> ReplicaRow:
         is_preferred=broker == row.replicas[0],
         is_in_sync=broker in row.isr,
         is_offline=broker in row.offline,
-        size_bytes=None if size is None else size.size_bytes,
+        size_bytes=None if size is None else size.size,
         offset_lag=None if size is None else size.offset_lag,
         log_directory=directory,
     )
 
 
 def _replicas(
-    directories: Mapping[int, list[Directory]], topic: str
+    directories: Mapping[int, list[LogDirectory]], topic: str
 ) -> dict[tuple[int, int], tuple[str, ReplicaSize]]:
     return {
         (broker, number): (directory.path, size)

@@ -10,11 +10,11 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.transport import LibrdkafkaError, translate
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.decoding import decode
 from ottla.console.model.messages.templates import compile_template
-from ottla.console.model.requests.metadata import read_topic
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import read_topic
 
 
 class InputFormat(StrEnum):

@@ -10,16 +10,17 @@ from enum import StrEnum
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import replicas as admin
+from ottla.client.admin.replicas import LogDirectory
 from ottla.console.model import throttles
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.partitions import BrokerLoad, min_isr_of_all, skew
-from ottla.console.model.requests.directories import Directory, read_directories, replica_sizes
-from ottla.console.model.requests.metadata import Key as Key
-from ottla.console.model.requests.metadata import Metadata, read_metadata
 from ottla.operations.changes import Change
 from ottla.operations.moves import execution, goals
 from ottla.operations.moves.goals import Layout
 from ottla.operations.moves.plans import Assignment
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import read_directories, replica_sizes
+from ottla.operations.survey.metadata import Key as Key
+from ottla.operations.survey.metadata import Metadata, read_metadata
 
 
 class Goal(StrEnum):
@@ -323,7 +324,7 @@ def _move(key: Key, before: tuple[int, ...], after: tuple[int, ...], size: int) 
     )
 
 
-def _sizes(directories: Mapping[int, list[Directory]]) -> dict[Key, int]:
+def _sizes(directories: Mapping[int, list[LogDirectory]]) -> dict[Key, int]:
     """Return the size of the largest replica of each partition."""
     sizes: dict[Key, int] = {}
     for (_, topic, number), size in replica_sizes(directories).items():
@@ -364,7 +365,7 @@ def _warnings(
     connection: ClusterConnection,
     moves: Sequence[Move],
     metadata: Metadata,
-    directories: Mapping[int, list[Directory]],
+    directories: Mapping[int, list[LogDirectory]],
 ) -> tuple[str, ...]:
     warnings = []
     min_isr = min_isr_of_all(connection)
@@ -379,8 +380,8 @@ def _warnings(
         for broker in move.adding:
             needed[broker] += move.bytes_to_copy // len(move.adding)
     for broker, amount in sorted(needed.items()):
-        free = [row.usable_bytes for row in directories.get(broker, []) if not row.error]
-        if free and None not in free and amount > sum(value or 0 for value in free):
+        free = [row.usable_bytes for row in directories.get(broker, []) if not row.error_code]
+        if free and min(free) >= 0 and amount > sum(free):
             warnings.append(f"Broker {broker} has less free space than the {amount} bytes it gets.")
     return tuple(warnings)
 

@@ -5,9 +5,6 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import read_metadata
-from ottla.console.model.requests.options import read_topic_options
 from ottla.operations.moves.throttles import (
     FOLLOWER_RATE,
     LEADER_RATE,
@@ -17,6 +14,9 @@ from ottla.operations.moves.throttles import (
     clear,
     set_rates,
 )
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import read_metadata
+from ottla.operations.survey.options import read_topic_options
 
 
 def read(connection: ClusterConnection) -> tuple[dict[int, int], dict[int, int], tuple[str, ...]]:

@@ -8,27 +8,23 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import records
 from ottla.client.admin import topics as admin
-from ottla.client.admin.configs import ConfigSource, ResourceType
+from ottla.client.admin.configs import ConfigEntry, ConfigSource, Resource, ResourceType
 from ottla.client.admin.records import TO_THE_END
-from ottla.console.model.connections import ClusterConnection
+from ottla.client.admin.replicas import LogDirectory
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
-from ottla.console.model.requests.directories import (
-    Directory,
-    read_directories,
-    read_topic_directories,
-)
-from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.offsets import (
+from ottla.operations.changes import MASKED, Change, require_confirmation
+from ottla.operations.numbers import INT_MAX
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.directories import read_directories, read_topic_directories
+from ottla.operations.survey.metadata import leaders_of, read_metadata, read_topic
+from ottla.operations.survey.offsets import (
     Bounds,
     bounds_of,
     bounds_of_all,
     read_topic_bounds,
 )
-from ottla.console.model.requests.options import read_options
-from ottla.console.numbers import INT_MAX
-from ottla.operations.changes import MASKED, Change, require_confirmation
-from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
+from ottla.operations.survey.options import read_options
 
 # The time that a new topic may take to appear, and the pause between two requests.
 _KNOWN_MS = 5_000
@@ -128,7 +124,7 @@ def describe_topic(connection: ClusterConnection, name: str) -> TopicDetail:
         overrides={
             row.name: MASKED if row.is_sensitive else row.value or ""
             for row in (options or {}).values()
-            if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG
+            if row.source == ConfigSource.DYNAMIC_TOPIC_CONFIG
         },
         start_offsets=tuple(bounds.starts.get(key) for key in keys),
         end_offsets=tuple(bounds.ends.get(key) for key in keys),
@@ -278,12 +274,12 @@ def _add_sizes(connection: ClusterConnection) -> dict[str, int]:
     return _add(read_directories(connection))
 
 
-def _add(directories: Mapping[int, list[Directory]]) -> dict[str, int]:
+def _add(directories: Mapping[int, list[LogDirectory]]) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for rows in directories.values():
         for directory in rows:
             for (topic, _), replica in directory.replicas.items():
-                sizes[topic] = sizes.get(topic, 0) + replica.size_bytes
+                sizes[topic] = sizes.get(topic, 0) + replica.size
     return sizes
 
 
@@ -304,20 +300,18 @@ def _row(
     )
 
 
-def _options(
-    connection: ClusterConnection, name: str
-) -> Mapping[str, DescribeConfigsResourceResult] | None:
+def _options(connection: ClusterConnection, name: str) -> Mapping[str, ConfigEntry] | None:
     try:
-        return {row.name: row for row in read_options(connection, ResourceType.TOPIC, name)}
+        return {
+            row.name: row for row in read_options(connection, Resource(ResourceType.TOPIC, name))
+        }
     except ApiError as error:
         if error.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
             raise
         return None
 
 
-def _option(
-    options: Mapping[str, DescribeConfigsResourceResult] | None, name: str, otherwise: str
-) -> str | None:
+def _option(options: Mapping[str, ConfigEntry] | None, name: str, otherwise: str) -> str | None:
     if options is None:
         return None
     return (options[name].value or otherwise) if name in options else otherwise

@@ -7,11 +7,11 @@ from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
 from ottla.client.admin.transactions import ActiveProducer, Transaction
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import leaders_of, read_metadata, read_topic
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.console.model.requests.producers import read_producers
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import leaders_of, read_metadata, read_topic
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.producers import read_producers
 from ottla.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,

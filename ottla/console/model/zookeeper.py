@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoAuthError, NoNodeError
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.connections import ClusterConnection, ClusterUnavailable
+from ottla.operations.survey.connections import ClusterConnection, ClusterUnavailable
 from ottla.security.zookeeper.connection import log_in
 
 _log = logging.getLogger(__name__)

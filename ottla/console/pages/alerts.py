@@ -17,8 +17,8 @@ from ottla.console.alerts.channels import (
 from ottla.console.alerts.rules import KINDS, Rule, RuleKind, Severity
 from ottla.console.alerts.store import AlertStore
 from ottla.console.fields import Fields
-from ottla.console.numbers import natural_number
 from ottla.console.page import Action, Done, Page, View
+from ottla.operations.numbers import natural_number
 
 _SHOWN = 200
 _PORT_MAX = 65_535

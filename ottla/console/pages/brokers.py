@@ -7,11 +7,11 @@ from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
+from ottla.console.model.controllers import read_controller_id
 from ottla.console.model.partitions import elect_leaders
-from ottla.console.model.requests.controllers import read_controller_id
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.page import Action, Done, NotFound, Page, View
 from ottla.console.pages.settings import change_actions, settings_table
+from ottla.operations.survey.metadata import read_metadata
 
 
 def show_brokers(view: View) -> Mapping[str, Any]:

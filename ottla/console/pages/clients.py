@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ottla.console.model.requests.clients import (
+from ottla.console.page import Page, View
+from ottla.console.tables import arrange
+from ottla.operations.survey.clients import (
     ClientMetric,
     ClientRow,
     describe_client,
     list_clients,
 )
-from ottla.console.page import Page, View
-from ottla.console.tables import arrange
 
 _SORTS = {
     "client": lambda row: (row.client_id, row.instance_id),

@@ -7,10 +7,10 @@ from ottla.console.history.points import Kind
 from ottla.console.model.brokers import list_brokers
 from ottla.console.model.overview import read_overview
 from ottla.console.model.partitions import list_troubled
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.topics import list_topics
 from ottla.console.page import Page, Source, View
 from ottla.console.pages.history import history_of
+from ottla.operations.survey.metadata import read_metadata
 
 _TOP_TOPICS = 8
 _MAX_TROUBLED = 100

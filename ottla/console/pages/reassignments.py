@@ -19,9 +19,9 @@ from ottla.console.model.reassignments import (
     read_throttle,
     remove_throttle,
 )
-from ottla.console.model.requests.metadata import Key
-from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, Page, View
+from ottla.operations.numbers import INT_MAX, natural_number
+from ottla.operations.survey.metadata import Key
 
 _MEBIBYTE = 1024 * 1024
 _MAX_MOVES = 500

@@ -7,8 +7,8 @@ from ottla.base.errors import OttlaError
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
 from ottla.console.model.groups import list_groups
 from ottla.console.model.overview import Overview, read_overview
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.page import Page, Source, View
+from ottla.operations.survey.metadata import read_metadata
 
 _MAX_RESULTS = 40
 # Pages by the words of their names, for the search.

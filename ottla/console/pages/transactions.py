@@ -13,10 +13,10 @@ from ottla.console.model.transactions import (
     find_hanging,
     list_transactions,
 )
-from ottla.console.numbers import INT_MAX
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.tables import arrange
 from ottla.operations.changes import require_confirmation
+from ottla.operations.numbers import INT_MAX
 
 _SORTS = {
     "id": lambda row: row.transactional_id,

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.topics import list_topics
 from ottla.console.sql.pushdown import TimeRange
@@ -28,6 +27,7 @@ from ottla.console.sql.values import (
     StoredResult,
     TopicRead,
 )
+from ottla.operations.survey.connections import ClusterConnection
 
 _WORKER = "ottla.console.sql.worker"
 _LENGTH = struct.Struct(">I")

@@ -4,16 +4,16 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.browsing import search_bounds
 from ottla.console.model.messages.decoding import Decoded
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Span
 from ottla.console.model.messages.values import BrowseRequest, MessageRow, Seek
-from ottla.console.model.requests.records import FetchLimits
 from ottla.console.sql.pushdown import TimeRange
 from ottla.console.sql.values import QueryLimits, TopicRead
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.records import FetchLimits
 
 _CHUNK = 2000
 

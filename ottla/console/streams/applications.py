@@ -19,7 +19,6 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin import groups as admin
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import (
     GroupDetail,
     GroupPartition,
@@ -31,6 +30,7 @@ from ottla.console.model.topics import list_topics
 from ottla.console.streams.describe_text import TEXT_MAX, Topology, parse_topology
 from ottla.console.streams.uploads import TopologyUploads
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
 
 _DRIVERS = "-drivers"
 _DRIVERS_PROTOCOL = "ottla-streams"

@@ -7,8 +7,8 @@ two samples are not seen, except that the leader epoch counts the elections betw
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ottla.console.model.requests.controllers import Controller
-from ottla.console.model.requests.metadata import Key, Metadata
+from ottla.console.model.controllers import Controller
+from ottla.operations.survey.metadata import Key, Metadata
 
 NO_LEADER = -1
 NO_EPOCH = -1

@@ -9,8 +9,7 @@ import threading
 from collections.abc import Sequence
 
 from ottla.console.accounts.database import Database, Row
-from ottla.console.model.requests.controllers import Controller
-from ottla.console.model.requests.metadata import Metadata
+from ottla.console.model.controllers import Controller
 from ottla.console.sampler import Listener
 from ottla.console.timeline.spans import (
     NO_EPOCH,
@@ -25,6 +24,7 @@ from ottla.console.timeline.spans import (
     missed_epochs,
     state_of,
 )
+from ottla.operations.survey.metadata import Metadata
 
 LIFE_MS = 7 * 24 * 3600 * 1000
 SPANS_MAX = 20_000

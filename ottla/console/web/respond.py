@@ -13,9 +13,9 @@ from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.accounts.users import AccountError
+from ottla.console.catalogue import UnknownCluster
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
-from ottla.console.model.connections import ClusterUnavailable, LoginRefused, UnknownCluster
 from ottla.console.model.messages.masking import MaskedTopic
 from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
 from ottla.console.state import Console
@@ -23,6 +23,7 @@ from ottla.console.texts.catalogue import Language, language, preferred
 from ottla.console.web import layout
 from ottla.console.web.requests import LANGUAGE_COOKIE, SESSION_COOKIE, Reply, Request, redirect
 from ottla.console.web.templates import render
+from ottla.operations.survey.connections import ClusterUnavailable, LoginRefused
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ TopicPartition = tuple[str, int]
 def unbalanced(image: ClusterImage, percentage: int) -> list[TopicPartition]:
     """Return the partitions whose preferred leader should lead again.
 
-    They are those of the live brokers that do not lead more than `percentage` percent of the
+    They belong to the live brokers that do not lead more than `percentage` percent of the
     partitions that prefer them. Partitions that cannot be elected now, or are being reassigned,
     count but are not returned.
     """

@@ -92,7 +92,7 @@ class Notice(NamedTuple):
 
 
 class Delivered(NamedTuple):
-    """A broker's answer to a notice; `errors` contains only partitions that failed."""
+    """A broker's response to a notice; `errors` contains only partitions that failed."""
 
     notice: Notice
     errors: Mapping[TopicPartition, ErrorCode]

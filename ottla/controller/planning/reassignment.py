@@ -103,7 +103,7 @@ def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> P
     if assignment == _assignment(partition):
         return partition
     if partition.leader_epoch == NO_EPOCH:
-        # No replica ever held a record, so there is nothing to copy.
+        # No replica ever held a record, so no data has to be copied.
         return replace(partition, replicas=target, adding_replicas=(), removing_replicas=())
     isr = _remaining_isr(partition, replicas, rules)
     after = completed(_assigned(partition, assignment, isr, rules), rules)

@@ -103,7 +103,7 @@ def add_member(transition: Transition, event: Join, member_id: str) -> None:
         )
     )
     transition.await_join(member_id, event.ticket)
-    # A new member cannot send heartbeats until its join is answered.
+    # A new member cannot send heartbeats until it receives the join response.
     timer = Timer(TimerKind.SESSION, member_id)
     transition.set_timer(timer, transition.settings.new_member_join_timeout_ms)
     rebalance_or_complete_join(transition, f"new member {member_id}{reason_of(request)}")

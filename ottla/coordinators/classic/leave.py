@@ -64,7 +64,7 @@ def _remove(transition: Transition, identity: MemberIdentity) -> ErrorCode:
 
 
 def left_stored(transition: Transition, continuation: AfterEmpty) -> None:
-    """Answer the members that have left an empty group."""
+    """Respond to the members that have left an empty group."""
     transition.effects.extend(continuation.responses)
 
 

@@ -164,7 +164,7 @@ def sync_response(group: Group, member: Member) -> SyncGroupResponse:
 
 
 def drop_assignments(transition: Transition, code: ErrorCode) -> None:
-    """Drop the generation's assignments and answer all members that wait for one with an error."""
+    """Drop the generation's assignments and respond to all members that wait for one with an error."""
     assert transition.group.state is GroupState.COMPLETING_REBALANCE
     for member in transition.group.members.values():
         member.assignment = b""
@@ -173,7 +173,7 @@ def drop_assignments(transition: Transition, code: ErrorCode) -> None:
 
 
 def drop_member(transition: Transition, member_id: str) -> None:
-    """Remove a member; its waiting requests are answered so that a live client rejoins."""
+    """Remove a member; its waiting requests get an error so that a live client rejoins."""
     transition.answer_join_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID, response_member_id="")
     transition.answer_sync_error(member_id, ErrorCode.UNKNOWN_MEMBER_ID)
     transition.group.remove(member_id)

@@ -45,7 +45,7 @@ PREVIOUS_STATES: Mapping[GroupState, frozenset[GroupState]] = {
 class Member:
     """One member; `protocols` maps its protocol names, in order of preference, to its subscription.
 
-    `is_new` until its first join is answered: a new member cannot send heartbeats.
+    `is_new` until it receives its first join response: a new member cannot send heartbeats.
     """
 
     member_id: str
@@ -114,7 +114,7 @@ class Group:
 
     @property
     def is_consumer_group(self) -> bool:
-        """True if the members' metadata are those of Kafka consumers."""
+        """True if the members' metadata have the format of Kafka consumers."""
         return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     @property
@@ -151,7 +151,7 @@ class Group:
         self.pending_members.discard(member.member_id)
 
     def remove(self, member_id: str) -> Member | None:
-        """Remove a member or a pending one; its waiting requests must have been answered."""
+        """Remove a member or a pending one; its waiting requests must have got their responses."""
         assert member_id not in self.awaiting_join
         assert member_id not in self.awaiting_sync
         member = self.members.pop(member_id, None)
@@ -225,7 +225,7 @@ class Group:
         return topic in self.subscribed_topics
 
     def learn_subscribed_topics(self) -> None:
-        """Parse the members' subscriptions if they are those of Kafka consumers."""
+        """Parse the members' subscriptions if they have the format of Kafka consumers."""
         self.subscribed_topics = self._read_subscribed_topics()
 
     def _read_subscribed_topics(self) -> frozenset[str] | None:

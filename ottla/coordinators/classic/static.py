@@ -60,7 +60,7 @@ def replace(transition: Transition, event: Join, old_member_id: str, new_member_
 
 
 def _fence(transition: Transition, old_member_id: str) -> None:
-    """Answer requests that still wait under the old id: the member has been fenced."""
+    """Respond to requests that still wait under the old id: the member has been fenced."""
     transition.answer_join_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
     transition.answer_sync_error(old_member_id, ErrorCode.FENCED_INSTANCE_ID)
 
@@ -91,7 +91,7 @@ def _update(transition: Transition, event: Join, member: Member) -> None:
 
 
 def replacement_stored(transition: Transition, continuation: AfterReplacement) -> None:
-    """Answer the join of the returned member; if a rebalance has begun, it answers the join later."""
+    """Respond to the join of the returned member; if a rebalance has begun, it responds later."""
     group = transition.group
     if group.state is not GroupState.STABLE or not _is_waiting(group, continuation):
         return

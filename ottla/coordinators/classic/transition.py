@@ -24,8 +24,8 @@ from ottla.wire.messages.sync_group import SyncGroupResponse
 
 @dataclass(frozen=True, slots=True)
 class AfterSync:
-    """Continuation of a Persist: when the leader's assignment is stored, all members are
-    answered.
+    """Continuation of a Persist: when the leader's assignment is stored, all members get their
+    responses.
     """
 
     generation: int
@@ -34,8 +34,8 @@ class AfterSync:
 
 @dataclass(frozen=True, slots=True)
 class AfterReplacement:
-    """Continuation of a Persist: when a static member's new id is stored, its join is answered. If
-    it could not be stored, the replacement is undone.
+    """Continuation of a Persist: when a static member's new id is stored, its join gets the
+    response. If it could not be stored, the replacement is undone.
     """
 
     ticket: Ticket
@@ -47,8 +47,8 @@ class AfterReplacement:
 
 @dataclass(frozen=True, slots=True)
 class AfterEmpty:
-    """Continuation of a Persist: when the empty generation is stored, the members that left are
-    answered.
+    """Continuation of a Persist: when the empty generation is stored, the members that left get
+    their responses.
     """
 
     responses: tuple[Respond, ...] = ()
@@ -108,28 +108,24 @@ class Transition:
         self.cancel_timer(Timer(TimerKind.SESSION, member_id))
 
     def await_join(self, member_id: str, ticket: Ticket) -> None:
-        """Make a join wait for the rebalance; a join that it replaces is answered with an error to
-        retry.
-        """
+        """Make a join wait for the rebalance; a join that it replaces gets an error to retry."""
         self.answer_join_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self.group.awaiting_join[member_id] = ticket
 
     def await_sync(self, member_id: str, ticket: Ticket) -> None:
-        """Make a sync wait for the leader; a sync that it replaces is answered with an error to
-        rejoin.
-        """
+        """Make a sync wait for the leader; a sync that it replaces gets an error to rejoin."""
         self.answer_sync_error(member_id, ErrorCode.REBALANCE_IN_PROGRESS)
         self.group.awaiting_sync[member_id] = ticket
 
     def answer_join(self, member_id: str, response: JoinGroupResponse) -> bool:
-        """Answer a member's waiting join, if there is one."""
+        """Respond to a member's waiting join, if there is one."""
         ticket = self.group.awaiting_join.pop(member_id, None)
         if ticket is not None:
             self.answer(ticket, response)
         return ticket is not None
 
     def answer_sync(self, member_id: str, response: SyncGroupResponse) -> bool:
-        """Answer a member's waiting sync, if there is one."""
+        """Respond to a member's waiting sync, if there is one."""
         ticket = self.group.awaiting_sync.pop(member_id, None)
         if ticket is not None:
             self.answer(ticket, response)
@@ -138,12 +134,12 @@ class Transition:
     def answer_join_error(
         self, member_id: str, code: ErrorCode, *, response_member_id: str | None = None
     ) -> None:
-        """Answer a waiting join with an error; `response_member_id` defaults to the member's own
-        id.
+        """Respond to a waiting join with an error; `response_member_id` defaults to the member's
+        own id.
         """
         member_id_sent = member_id if response_member_id is None else response_member_id
         self.answer_join(member_id, JoinGroupResponse(error_code=code, member_id=member_id_sent))
 
     def answer_sync_error(self, member_id: str, code: ErrorCode) -> None:
-        """Answer a waiting sync with an error."""
+        """Respond to a waiting sync with an error."""
         self.answer_sync(member_id, SyncGroupResponse(error_code=code))

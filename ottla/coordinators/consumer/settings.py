@@ -1,4 +1,4 @@
-"""The options for groups of the consumer protocol, the broker's and those of a single group.
+"""The options for groups of the consumer protocol, the broker's and a single group's.
 
 Follows Kafka's GroupCoordinatorConfig and GroupConfig.
 """

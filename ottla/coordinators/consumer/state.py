@@ -64,7 +64,7 @@ class ResolvedRegex(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member; `subscribed_regex` is empty or null if it has none."""
+    """One member; `subscribed_regex` is empty or null if it subscribes to no pattern."""
 
     member_id: str
     instance_id: str | None = None
@@ -168,7 +168,7 @@ class ConsumerGroup:
         return GroupState.RECONCILING
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """Return the member with an instance id; None if there is none."""
+        """Return the member with an instance id; None if no member has it."""
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members.get(member_id)
 

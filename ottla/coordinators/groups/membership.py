@@ -56,7 +56,7 @@ class Membership:
     ) -> Reply[JoinGroupResponse]:
         """Join or rejoin a group; the response is sent when the generation has all its members.
 
-        `may_describe` is that of `Client`.
+        `may_describe` is the same as in `Client`.
         """
 
         def refuse(code: ErrorCode) -> JoinGroupResponse:
@@ -105,7 +105,7 @@ class Membership:
         )
 
     def heartbeat(self, request: HeartbeatRequest) -> Reply[HeartbeatResponse]:
-        """Keep a membership alive; answered immediately."""
+        """Keep a membership alive; the response is immediate."""
 
         def refuse(code: ErrorCode) -> HeartbeatResponse:
             if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:

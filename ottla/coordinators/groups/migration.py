@@ -63,7 +63,7 @@ def _refusal(group: Group, reason: str) -> ApiError:
 def upgraded(group: Group, image: ClusterImage) -> tuple[ConsumerGroup, list[Change]]:
     """Return the consumer-protocol group for a classic group, and the changes that convert it."""
     epoch = max(group.generation, INITIAL_EPOCH)
-    # The assignment of a group that is being rebalanced is not that of its members. An epoch
+    # The assignment of a group that is being rebalanced is not its members' assignment. An epoch
     # without a target makes the next heartbeat compute it, even if the new member reads nothing.
     is_assigned = group.state is GroupState.STABLE
     consumer_group = ConsumerGroup(

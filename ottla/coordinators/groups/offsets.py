@@ -44,7 +44,7 @@ _NOTHING: Mapping[TopicPartition, CommittedOffset] = MappingProxyType({})
 
 
 class OffsetStore:
-    """Offsets by group and partition, and those of open transactions by producer id."""
+    """Offsets by group and partition, and the offsets of open transactions by producer id."""
 
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, CommittedOffset]] = {}

@@ -90,7 +90,7 @@ def _no_options(_: str) -> Mapping[str, int]:
 class GroupCoordinator:
     """The groups of every partition of __consumer_offsets that this broker leads.
 
-    `membership` answers the requests of members; the methods here are about offsets and groups.
+    `membership` handles the requests of members; the methods here are about offsets and groups.
     `load` and `unload` follow the leadership of the partitions; `options` and `image` are called
     again for each request. Lives on the broker's loop.
     """
@@ -202,7 +202,7 @@ class GroupCoordinator:
         return partition_of(group_id, count or self.settings().offsets_partitions)
 
     def coordinator_for(self, group_id: str) -> int:
-        """Return the broker that coordinates a group; -1 if there is none at present."""
+        """Return the broker that coordinates a group; -1 if no broker does at present."""
         topic = self._image().topic(names.GROUP_OFFSETS_TOPIC)
         if topic is None:
             return NO_LEADER

@@ -2,8 +2,8 @@
 
 The stored state of a shard is `metadata` and `offsets`; only `replay` changes them. The state
 machines contain nothing that the members do not know, so they are created again from the metadata
-after a load. Those of groups with members are created soon, in slices of time; the others on their
-first request.
+after a load. The machines of groups with members are created soon, in slices of time; the others on
+their first request.
 """
 
 import asyncio
@@ -169,14 +169,14 @@ class GroupShard:
         return machine
 
     def on_unloaded(self) -> None:
-        """Answer all waiting requests, whose clients then look up the new coordinator."""
+        """Respond to all waiting requests, whose clients then look up the new coordinator."""
         machines, self._machines = list(self._machines.values()), {}
         self._inbox.clear()
         for machine in machines:
             self._answer_waiting(machine, Unloaded())
 
     def _answer_waiting(self, machine: GroupMachine, event: Converted | Unloaded) -> None:
-        """Answer the requests that wait in a state machine that is no longer used."""
+        """Respond to the requests that wait in a state machine that is no longer used."""
         for effect in machine.step(event, self._clock.time_ms(), self._settings().machine):
             if isinstance(effect, Respond):
                 _answer(effect)
@@ -200,8 +200,8 @@ class GroupShard:
     def group(self, group_id: str) -> Group | None:
         """Return a classic group; a group that only stores offsets is an empty classic group.
 
-        It remains one without offsets, until `expire` deletes it. None if there is none, or if the
-        group uses the consumer protocol.
+        It remains one without offsets, until `expire` deletes it. None if the group has no machine,
+        or if the group uses the consumer protocol.
         """
         if self.consumers.get(group_id) is not None:
             return None

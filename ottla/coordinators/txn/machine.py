@@ -29,7 +29,7 @@ from ottla.coordinators.txn.state import (
 
 
 class Producer(NamedTuple):
-    """A producer id and epoch as in a request; -1 and -1 if the request has none."""
+    """A producer id and epoch as in a request; -1 and -1 if the request has no producer."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
@@ -112,7 +112,7 @@ def init_producer_id(
 
 
 def _may_follow(transaction: Transaction, expected: Producer) -> bool:
-    """Return True if the request's producer is, or was last, that of the id (KIP-360)."""
+    """Return True if the request's producer is, or was last, the producer of the id (KIP-360)."""
     if expected == NO_PRODUCER or transaction.producer_epoch == NO_PRODUCER_EPOCH:
         return True
     if expected.producer_id == transaction.producer_id:

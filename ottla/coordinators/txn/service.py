@@ -2,7 +2,7 @@
 
 A method returns its result, or a future of it if it must wait. Errors are in the result, never
 raised. The transactional id determines its partition of __transaction_state, and thereby the broker
-that coordinates it. Codes are those of the newest versions: handlers convert them to codes that
+that coordinates it. Codes are the newest versions' codes: handlers convert them to codes that
 older clients know.
 """
 
@@ -126,7 +126,7 @@ class TransactionCoordinator:
         return partition_of(transactional_id, count or self.settings().state_partitions)
 
     def coordinator_for(self, transactional_id: str) -> int:
-        """Return the broker that coordinates an id; -1 if there is none at present."""
+        """Return the broker that coordinates an id; -1 if no broker does at present."""
         topic = self._image().topic(names.TRANSACTION_STATE_TOPIC)
         if topic is None:
             return NO_LEADER
@@ -195,7 +195,9 @@ class TransactionCoordinator:
     def end(
         self, transactional_id: str, producer: Producer, *, is_commit: bool
     ) -> Reply[ErrorCode]:
-        """Commit or abort; answered when the decision is committed, the markers follow."""
+        """Commit or abort; the response follows when the decision is committed, and the markers
+        later.
+        """
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
@@ -279,7 +281,7 @@ class TransactionCoordinator:
         return shard if isinstance(shard, ErrorCode) else shard.committed(transactional_id)
 
     def transactions(self) -> Iterator[Transaction]:
-        """Iterate over the committed states of all ids; those of partitions being loaded are
+        """Iterate over the committed states of all ids; states of partitions being loaded are
         missing.
         """
         for _, shard in self.runtime.shards():

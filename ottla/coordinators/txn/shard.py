@@ -149,14 +149,14 @@ class TransactionShard:
         return transactional_id in self._uncommitted
 
     def committed(self, transactional_id: str) -> Transaction | None:
-        """Return the state of an id that cannot be lost any more; None if it has none yet."""
+        """Return the state of an id that cannot be lost any more; None if it has no such state yet."""
         if transactional_id in self._uncommitted:
             return self._committed[transactional_id]
         return self.transactions.get(transactional_id)
 
     def ended(self, transactional_id: str) -> asyncio.Future[None] | None:
         """Return a future that is done when the id's prepared transaction is complete; None if it
-        has none.
+        has no prepared transaction.
         """
         transaction = self.transactions.get(transactional_id)
         if transaction is None or transaction.state not in PREPARED:

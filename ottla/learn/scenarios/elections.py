@@ -142,7 +142,7 @@ def create_topic(stage: Stage) -> None:
     ),
     explanation=Text(
         "Clients ask any broker for metadata: brokers {asked} all named broker {leader}. They connect "
-        "to the leader itself; there is no router, and no client reads ZooKeeper. A follower answers "
+        "to the leader itself; there is no router, and no client reads ZooKeeper. A follower returns "
         "{refusal}, and the client then asks for metadata again. Only consumers may fetch from a follower, "
         "if replica.selector.class selects one, as in the same rack (KIP-392).",
         "客户端向任意 broker 请求元数据：broker {asked} 都回答 leader 是 broker {leader}。客户端直接连接 leader，"
@@ -176,7 +176,7 @@ def direct_to_leader(stage: Stage) -> None:
         response = brokers.ask_node(follower, request, ListOffsetsResponse)
     code = ErrorCode(response.topics[0].partitions[0].error_code)
     stage.say(
-        "A request that only the leader answers (ListOffsets), sent to follower {follower}: {refusal}.",
+        "A request that only the leader accepts (ListOffsets), sent to follower {follower}: {refusal}.",
         "把只有 leader 才回答的请求（ListOffsets）发给 follower {follower}：{refusal}。",
         follower=follower,
         refusal=code.name,

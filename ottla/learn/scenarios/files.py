@@ -90,7 +90,7 @@ def _old_message(value: bytes) -> bytes:
         "broker 需要多少内存？需要设置 JVM 的 -XX:PermSize 吗？",
     ),
     explanation=Text(
-        "There is nothing to set. PermSize was an option of the JVM until Java 7; Java 8 has no permanent generation. "
+        "No setting is needed. PermSize was an option of the JVM until Java 7; Java 8 has no permanent generation. "
         "This broker has no JVM at all: it is a thread of this process ({runtime}), with {options} options that begin "
         "with -XX. A broker keeps records in files, not in its heap: after {written} MB were written, the files "
         "had grown by {stored} MB and Python's heap by {grown} MB. The operating system's page cache holds "

@@ -96,7 +96,7 @@ def slow_replica(stage: Stage) -> None:
         "ended at {end_before}. Truncation to the high watermark, the rule before 0.11, would have removed "
         "nothing, and the replicas would differ at offset {offset} for ever. Broker {old} asked the new leader "
         "where epoch {old_epoch} ends there, truncated to {offset} and fetched the rest: its log is "
-        "{log_old}, that of broker {new} is {log_new}.",
+        "{log_old}, the log of broker {new} is {log_new}.",
         "不会：截断到 leader epoch 的分歧点（KIP-101）。broker {old} 写入 '{doomed}' 时 ISR 只有它自己，所以这条消息低于它的高水位："
         "它保存的 HW 是 {stored_hw}，日志末端是 {end_before}。若按 0.11 之前的规则截断到高水位，什么都不会删除，"
         "副本在 offset {offset} 处将永远不同。broker {old} 询问新 leader：epoch {old_epoch} 在哪里结束，截断到 {offset} 再拉取其余部分："
@@ -149,7 +149,7 @@ def truncation(stage: Stage) -> None:
     cluster.wait_in_sync(topic)
     stage.show(topic)
     stage.say(
-        "Broker {old} is in sync. Its log: {log_old}; that of broker {new}: {log_new}.",
+        "Broker {old} is in sync. Its log: {log_old}; the log of broker {new}: {log_new}.",
         "broker {old} 已同步。它的日志：{log_old}；broker {new} 的日志：{log_new}。",
         log_old=_values(stage, old, topic),
         log_new=_values(stage, new, topic),

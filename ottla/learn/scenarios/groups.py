@@ -203,7 +203,7 @@ def subscription(stage: Stage) -> None:
         "With two topics of three partitions and two members: range divides each topic by itself, so "
         "the members got {range_sizes} partitions; round robin deals all partitions in turn, sorted by topic name: "
         "{roundrobin_owned}. If it sorted by hash, as some texts say, the result would be {dealt_by_hash}. Cooperative sticky balances "
-        "({cooperative_sizes}), moves only what it must, and lets members read on meanwhile; with sticky all of them stop. A group spans all topics that its members "
+        "({cooperative_sizes}), moves only what it must, and lets members read on during the rebalance; with sticky all of them stop. A group spans all topics that its members "
         "subscribe to; it does not belong to one topic. With group.protocol=consumer (KIP-848) the "
         "coordinator assigns: {kip848_sizes}.",
         "两个 topic 各三个分区、两个成员：range 对每个 topic 单独划分，两个成员得到 {range_sizes} 个分区；"

@@ -23,7 +23,7 @@ _ACCEPTED = Text("accepted", "已接受")
         "acks 可以取哪些值？生产者能要求两个副本确认吗？",
     ),
     explanation=Text(
-        "Only 0, 1 and all (-1). The broker's answers were {answers}: acks=2 is refused, and nothing is "
+        "Only 0, 1 and all (-1). The broker's responses were {answers}: acks=2 is refused, and nothing is "
         "appended (the log ends at {end}). The producer does not even start: {client_error}. How many replicas must have a record is an option of the topic, "
         "min.insync.replicas, together with acks=all. Version 0.8 accepted other numbers.",
         "只有 0、1 和 all（-1）。broker 的回答：{answers}：acks=2 被拒绝，什么都没有写入（日志末端为 {end}）。生产者也无法启动：{client_error}。"
@@ -47,7 +47,7 @@ def acks_2(stage: Stage) -> None:
     except OttlaError as refused:
         error = str(refused)
     stage.say(
-        "The broker's answers: {answers}. The log ends at {end}. A producer with acks=2: {client_error}.",
+        "The broker's responses: {answers}. The log ends at {end}. A producer with acks=2: {client_error}.",
         "broker 的回答：{answers}。日志末端为 {end}。acks=2 的生产者：{client_error}。",
         answers=answers,
         end=log_end_offset(stage.cluster, 1, topic),

@@ -86,7 +86,7 @@ def unsent_records(stage: Stage) -> None:
         "{p99_ms} ms. All {read} were read, at {read_rate} records/s. Waiting for each record costs most: it was "
         "{factor} times slower than sending without a wait. These are numbers of this machine; measure yours with "
         "kafka-producer-perf-test and kafka-consumer-perf-test, with your record size, acks, compression and "
-        "partitions, for minutes, and watch the brokers meanwhile.",
+        "partitions, for minutes, and watch the brokers during the test.",
         "以固定大小的消息尽快发送，测量每秒条数、MB/s，以及确认延迟的百分位（不要用平均值），然后再读回来。"
         "这里 {count} 条 {size} 字节的消息：每秒 {rates} 条，延迟的 99 百分位为 {p99_ms} 毫秒。{read} 条全部读回，每秒 {read_rate} 条。"
         "逐条等待代价最大：不等待时的速度是它的 {factor} 倍。这些数字只属于这台机器；请用 kafka-producer-perf-test 和 kafka-consumer-perf-test，"

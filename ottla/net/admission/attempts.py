@@ -8,7 +8,7 @@ attempt of their user by a second at most, so that strangers cannot lock a user 
 
 The password is checked after the wait. So a right password is no faster than a wrong one, and
 connections that try in parallel are no faster than one. Failures are forgotten by half each minute.
-Time is in seconds of a monotonic clock. Kafka delays the answer to each failure by
+Time is in seconds of a monotonic clock. Kafka delays the response to each failure by
 connection.failed.authentication.delay.ms, whatever their number.
 """
 
@@ -90,7 +90,7 @@ class _Table(Generic[K]):
 
 
 class Attempts:
-    """The failures that a broker remembers, and its answers.
+    """The failures that a broker remembers, and the delays that follow.
 
     An attempt counts as failed until it has succeeded.
     """

@@ -88,5 +88,6 @@ def _has_shaken(end: ssl.SSLObject) -> bool:
 
 def _trust(context: ssl.SSLContext, trusted: Store, name: str) -> None:
     load_trusted(context, name, trusted)
-    # As with Java, every certificate of the store is trusted, not only those of root authorities.
+    # As with Java, every certificate of the store is trusted, not only root authorities'
+    # certificates.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN

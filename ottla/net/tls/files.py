@@ -59,7 +59,7 @@ class TlsFiles(NamedTuple):
 
     @property
     def trusted(self) -> Store | None:
-        """The store of the trusted certificates; None for those of the system."""
+        """The store of the trusted certificates; None for the system's."""
         if self.authorities is None:
             return None
         return Store(self.authorities, *self.authorities_format)

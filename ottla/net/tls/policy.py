@@ -1,6 +1,6 @@
 """The versions and the cipher suites of TLS, by the names of Java's JSSE that Kafka's options use.
 
-The suites are those of the local OpenSSL, whose names are accepted as well. Names that it does not
+The suites come from the local OpenSSL, whose names are accepted as well. Names that it does not
 have, or that do not encrypt, are a ValueError: a connection never uses a weaker suite than one of
 those that are named.
 
@@ -38,7 +38,7 @@ _CIPHERS = (
 
 
 def apply(policy: Policy, context: ssl.SSLContext) -> None:
-    """Restrict a context to versions and suites; ssl.SSLError if it has none of the suites."""
+    """Restrict a context to versions and suites; ssl.SSLError if it supports none of the suites."""
     context.minimum_version = VERSIONS[policy.versions[0]]
     context.maximum_version = VERSIONS[policy.versions[-1]]
     if policy.suites:
@@ -46,7 +46,8 @@ def apply(policy: Policy, context: ssl.SSLContext) -> None:
 
 
 def versions_of(enabled: Sequence[str], protocol: str) -> tuple[str, ...]:
-    """Return the versions of ssl.enabled.protocols (all if empty) up to that of ssl.protocol.
+    """Return the versions of ssl.enabled.protocols (all if empty) up to the version of
+    ssl.protocol.
 
     ValueError names a version that cannot be used.
     """

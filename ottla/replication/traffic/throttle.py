@@ -104,7 +104,7 @@ class Throttle:
 class ReplicationTraffic:
     """The replication of one broker in both directions: its limits, and the bytes since the start.
 
-    `reassigned` bytes are those of replicas that a reassignment adds (KIP-352).
+    `reassigned` bytes belong to replicas that a reassignment adds (KIP-352).
     """
 
     __slots__ = (

@@ -25,7 +25,7 @@ class Change(NamedTuple):
     """A resource, the error code of its change, and what was changed.
 
     `right` is the resource whose access control list may have allowed the change; the other one is
-    that of the cluster.
+    the cluster's.
     """
 
     resource: Resource

@@ -1,8 +1,8 @@
 """Bounds of the lines that clients can provoke: denials, failed logins and failed changes. Pure.
 
 The same question of the same client is written once in a minute. The first lines of an address are
-written at once, further ones at a rate; so are those of all addresses together. The number of lines
-that are not written is kept for each client, and reported.
+written at once, further ones at a rate; the same applies to all addresses together. The number of
+lines that are not written is kept for each client, and reported.
 """
 
 from collections.abc import Hashable
@@ -23,7 +23,7 @@ _OTHERS = Origin("", "")
 
 
 class Suppressed(NamedTuple):
-    """How many lines of a client were not written; without a principal, those of many clients."""
+    """How many lines of a client were not written; without a principal, the lines of many clients."""
 
     event: Event
     origin: Origin
@@ -53,7 +53,7 @@ class _Bucket:
 
 
 class Limiter:
-    """Decides which lines are written; times are those of a monotonic clock, in seconds."""
+    """Decides which lines are written; times come from a monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         # When a question was last written.

@@ -1,7 +1,7 @@
 """The user of SCRAM as which brokers log in to each other: its credential in the tree.
 
 Brokers must log in before a tool can reach them, so the first broker stores the credential if the
-user has none. Each broker checks its password against it.
+user does not have one. Each broker checks its password against it.
 """
 
 import hmac
@@ -32,7 +32,9 @@ _log = logging.getLogger(__name__)
 
 
 async def ensure(session: Coordination, login: BrokerLogin, rng: Rng) -> None:
-    """Store the credential of the user if there is none; ConfigError for another password."""
+    """Store the credential of the user if the user does not have one; ConfigError for another
+    password.
+    """
     await session.ensure(ConfigNode.type_path(ConfigNode.USERS))
     await session.ensure(ConfigChangeNode.PARENT)
     while True:

@@ -4,7 +4,7 @@ The broker looks at the files every few seconds, and when the options that name 
 New connections use the new certificate; established ones keep theirs. A file that cannot be used is
 an error in the log and a metric, and the former certificate stays.
 
-At runtime, options may name files beside those of the broker's configuration only: who may alter
+At runtime, options may name files beside the broker's configured files only: who may alter
 options must not read other files by them.
 """
 
@@ -81,7 +81,7 @@ def _expires_at(store: Store) -> float | None:
 
 
 class Renewal(NamedTuple):
-    """Files that take the place of those of a listener; `static` are those of the configuration.
+    """Files that replace a listener's files; `static` are the configured files.
 
     `is_for_brokers` is True for the listener on which brokers reach each other.
     """
@@ -107,13 +107,13 @@ class Renewal(NamedTuple):
 
 
 def _check_folders(static: TlsFiles, altered: TlsFiles) -> None:
-    """Raise ConfigError if files are not beside those of the broker's configuration."""
+    """Raise ConfigError if files are not beside the broker's configured files."""
     folders = sorted({_folder(path) for path in _paths(static)})
     for path in _paths(altered):
         if _folder(path) not in folders:
             raise ConfigError(
                 f"{path} cannot be named while the broker runs: certificates must be in "
-                f"{' or '.join(folders)}, as those of the broker's configuration"
+                f"{' or '.join(folders)}, beside the broker's configured files"
             )
 
 
@@ -168,9 +168,9 @@ class Certificates:
         return None if state is None else state.contexts.client
 
     async def load(self, options: Snapshot) -> None:
-        """Read the files at the start; ConfigError if those of the configuration cannot be used.
+        """Read the files at the start; ConfigError if the configured files cannot be used.
 
-        If options were altered, and their files cannot be used, those of the configuration are.
+        If options were altered, and their files cannot be used, the configured files are used.
         """
         for name, tls in self._static.items():
             stamps = await self._stamps(tls)

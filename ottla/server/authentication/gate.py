@@ -5,7 +5,8 @@ time (KIP-368). Clients before Kafka 1.0 send the messages of the exchange as th
 SaslHandshake).
 
 After several failed logins a password is checked later, and the connection is muted until then. The
-time comes before the check, so that a right password is answered no faster than a wrong one.
+time comes before the check, so that the response to a right password is no faster than to a wrong
+one.
 """
 
 import asyncio
@@ -48,7 +49,7 @@ _TOO_MANY = "Authentication failed: too many failed logins, try again later"
 
 class Limits(NamedTuple):
     """Limits: the largest request before and after the client is known, and the seconds
-    before a failure is answered.
+    before the response to a failure.
     """
 
     bytes_before: int
@@ -158,7 +159,7 @@ class Gate:
             connection.close(str(error))
 
     def _user(self, connection: Connection) -> str:
-        """Return the user of a certificate; ProtocolError if it has none, as in Kafka."""
+        """Return the user of a certificate; ProtocolError if it has no user, as in Kafka."""
         certificate = connection.certificate
         try:
             subject = "" if certificate is None else certificates.subject_of(certificate)

@@ -32,7 +32,7 @@ Fetch = Callable[[], Awaitable[bytes]]
 def get(url: str, trusted: Store | None = None) -> bytes:
     """Return the document at an address, in a thread; raises OSError or ConfigError.
 
-    The certificates of `trusted` count, and no others; without it, those of the system. Redirects
+    The certificates of `trusted` count, and no others; without it, the system's. Redirects
     lead to addresses with https only: others could replace the keys on the way.
     """
     response = send(
@@ -41,7 +41,7 @@ def get(url: str, trusted: Store | None = None) -> bytes:
         context=peer_context(trusted, TRUST_STORE),
     )
     if response.status != _OK:
-        raise OSError(f"{url} answers {response.status}")
+        raise OSError(f"{url} returned {response.status}")
     return response.body
 
 
@@ -58,7 +58,7 @@ class KeyEndpoint:
         self._fetched_at = float("-inf")
 
     def keys_for(self, token: str) -> signed_tokens.Keys:
-        """Return the last keys; TokenRefused if there are none yet."""
+        """Return the last keys; TokenRefused if no keys were fetched yet."""
         if self._keys is None:
             raise TokenRefused(f"the keys of {self._url} have not been fetched yet")
         if not signed_tokens.has_key_of(token, self._keys) and (

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
-from ottla.cluster.options.security.broker_login import BrokerLogin
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection
 from ottla.security.exchanges import (
@@ -30,6 +29,7 @@ from ottla.server.authentication.identity import (
 )
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.server.authentication.bearers import Bearers
     from ottla.server.authentication.plain_users import PlainUsers
     from ottla.server.authentication.scram_users import ScramUsers
@@ -42,10 +42,10 @@ _NO_TIME = -1
 class Logins:
     """Begins the exchanges of the listeners with SASL.
 
-    `users` are those of SCRAM; None if no listener has it. `tokens` is None if the broker issues no
-    delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` are those of the listeners
-    by name. On the listeners `for_brokers`, the user of `broker` is a broker. `plain_users` has
-    those of PLAIN by listener, for listeners whose users are in a file.
+    `users` are the SCRAM users; None if no listener has it. `tokens` is None if the broker issues
+    no delegation tokens, `bearers` if no listener has OAUTHBEARER. `counts` has the listeners'
+    counts by name. On the listeners `for_brokers`, the user of `broker` is a broker.
+    `plain_users` has the PLAIN users by listener, for listeners whose users are in a file.
     """
 
     def __init__(

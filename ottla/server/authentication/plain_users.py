@@ -49,7 +49,7 @@ class PlainUsers:
         return user in self._users and is_same
 
     def _unknown(self) -> ScramCredential:
-        """Return a credential that costs as much as those of the file."""
+        """Return a credential that costs as much as a credential of the file."""
         return next(iter(self._users.values()), _NOBODY)
 
     def _read(self) -> None:

@@ -1,4 +1,4 @@
-"""Answers to clients that cannot authenticate: they come late, and then the connection is closed.
+"""Responses to clients that cannot authenticate: they come late, and then the connection is closed.
 
 Follows Kafka's Selector.maybeDelayCloseOnAuthenticationFailure.
 """
@@ -24,7 +24,7 @@ def answer_late(
 ) -> "asyncio.Future[R]":
     """Respond after connection.failed.authentication.delay.ms, and disconnect then.
 
-    So passwords cannot be tried quickly. No other request of the connection is handled meanwhile.
+    So passwords cannot be tried quickly. Until then no other request of the connection is handled.
     """
     shown = reason[:_REASON_MAX]
     _log.warning("client not authenticated peer=%s reason=%s", connection.peer_address, shown)

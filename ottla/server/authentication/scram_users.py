@@ -1,7 +1,7 @@
 """The users of SCRAM as this broker knows them: current, and found as fast as unknown ones.
 
-Credentials are parsed when they change and not when a client names them, so that the time of an
-answer does not depend on whether the user exists.
+Credentials are parsed when they change and not when a client names them, so that the response time
+does not depend on whether the user exists.
 """
 
 import logging
@@ -38,13 +38,13 @@ class ScramUsers:
         self.begin(await _ensure_secret(session, rng))
 
     def begin(self, secret: bytes) -> None:
-        """Derive the answers to unknown users from a secret."""
+        """Derive the responses to unknown users from a secret."""
         self._mocks = {
             mechanism: MockCredentials(secret, mechanism) for mechanism in ScramMechanism
         }
 
     def settings_changed(self, entity_type: str, path: str, settings: Mapping[str, str]) -> None:
-        """Apply an entity's settings from the tree; only those of users are considered."""
+        """Apply an entity's settings from the tree; only users' settings are considered."""
         if entity_type != ConfigNode.USERS or path == ConfigNode.DEFAULT or "/" in path:
             return
         for mechanism, mocks in self._mocks.items():

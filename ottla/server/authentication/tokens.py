@@ -3,7 +3,7 @@
 A change is written with a notification in one step; brokers follow the notifications. Tokens that
 have expired are removed by each broker. Only brokers with delegation.token.secret.key import this
 module. Follows DelegationTokenManagerZk and ZkNodeChangeNotificationListener of Apache Kafka 3.9,
-except that a token which was deleted meanwhile is not renewed but reported as not found.
+except that a token that was deleted before its renewal is not renewed but reported as not found.
 """
 
 import asyncio
@@ -147,7 +147,7 @@ class DelegationTokens:
         ]
 
     def id_of(self, hmac: bytes) -> str:
-        """Return the id of the token with an HMAC; empty if there is none."""
+        """Return the id of the token with an HMAC; empty if no token has it."""
         return self._ids.get(hmac, "")
 
     def login(self, mechanism: ScramMechanism, token_id: str) -> ScramLogin:

@@ -113,7 +113,8 @@ class Authorizer:
     async def delete(
         self, filters: Sequence[AclBinding]
     ) -> list[list[tuple[AclBinding, ApiError | None]]]:
-        """Delete the entries that match; return those of each filter, with the error if it failed.
+        """Delete the entries that match; return the matches of each filter, with the error if it
+        failed.
 
         An entry that several filters match is reported by the first.
         """

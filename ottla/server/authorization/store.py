@@ -1,8 +1,8 @@
 """The access control lists in the tree: read at the start, kept current, and changed.
 
-Nodes and notifications are those of Apache Kafka's AclAuthorizer, so that brokers and tools of both
-may share a tree. A change and its notification are written together; every broker then reads the
-lists of the pattern again.
+Nodes and notifications have the format of Apache Kafka's AclAuthorizer, so that brokers and tools
+of both may share a tree. A change and its notification are written together; every broker then
+reads the lists of the pattern again.
 """
 
 import asyncio
@@ -203,7 +203,7 @@ class AclStore:
     async def update(self, pattern: ResourcePattern, change: Change) -> None:
         """Replace the entries of a pattern by `change` of them; raises ApiError if that fails.
 
-        `change` is called again if another broker has changed the pattern meanwhile.
+        `change` is called again if another broker has changed the pattern since it was read.
         """
         session = self._session
         assert session is not None, "the store has not been started"
@@ -220,7 +220,7 @@ def pascal_case(name: str) -> str:
     return "".join(word.capitalize() for word in name.split("_"))
 
 
-# The values that stored entries have; any other one is unknown, also those of filters.
+# The values that stored entries have; any other value is unknown, also in a filter.
 _TYPES = {pascal_case(kind.name): kind for kind in ResourceType if kind > ResourceType.ANY}
 _OPERATIONS = {
     pascal_case(item.name).upper(): item for item in AclOperation if item > AclOperation.ANY
@@ -268,7 +268,7 @@ def _entry(stored: AclEntry) -> AccessControlEntry:
 
 
 def _row(entry: AccessControlEntry) -> AclEntry:
-    """Return the strings of a new entry; if its values are not known, those of its effect."""
+    """Return the strings of a new entry; if its values are not known, the strings of its effect."""
     written = effective(entry) or entry
     return AclEntry(
         written.principal or "",
@@ -316,7 +316,7 @@ def _operations(
 async def _replace(session: Coordination, pattern: ResourcePattern, change: Change) -> Entries:
     """Write `change` of the entries of a pattern, and return it; ApiError, CoordinationError.
 
-    Another broker may change the pattern meanwhile: then it is read again.
+    If another broker changes the pattern before the write, it is read again.
     """
     for _ in range(_ATTEMPTS_MAX):
         rows, version = await _read(session, pattern)

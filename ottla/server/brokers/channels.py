@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ottla.base.errors import ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.base.rng import Rng
-from ottla.cluster.options.security.broker_login import BrokerLogin
 from ottla.net.port import Net
 from ottla.net.requests import RequestChannel, RequestConnection, TlsSource
 from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, ProofError, ProofOfBroker, Secret
@@ -24,6 +23,7 @@ from ottla.wire.messages.sasl_authenticate import (
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
 
 if TYPE_CHECKING:
+    from ottla.cluster.options.security.broker_login import BrokerLogin
     from ottla.security import scram
 else:
     # Few clusters have users for their brokers.
@@ -46,7 +46,7 @@ class Channels:
         broker_id: int,
         secret: Secret | None,
         tls: TlsSource = lambda: None,
-        login: BrokerLogin | None = None,
+        login: "BrokerLogin | None" = None,
     ) -> None:
         self._tls = tls
         self._login = login

@@ -1,7 +1,7 @@
 """Requests of this broker to the controller of the cluster, on whichever broker it is.
 
 A request is sent once, to the broker that is known to be the controller. A controller that has lost
-the role answers NOT_CONTROLLER and forwards nothing, so that no request can go round in circles.
+the role returns NOT_CONTROLLER and forwards nothing, so that no request can go round in circles.
 Follows NodeToControllerChannelManager.
 """
 

@@ -1,7 +1,7 @@
 """Sends ISR proposals to the controller (the IsrChanges port of `replication`).
 
 Proposals of one iteration of the event loop are sent as one request, and a request is sent when the
-previous one has been answered. Follows DefaultAlterPartitionManager.
+previous one got its response. Follows DefaultAlterPartitionManager.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ class IsrProposals:
         self._is_sending = False
 
     def propose(self, proposal: IsrProposal) -> "asyncio.Future[IsrAnswer]":
-        """Send a proposal in the next iteration of the event loop, and until it is answered."""
+        """Send a proposal in the next iteration of the event loop, and until its response arrives."""
         future: asyncio.Future[IsrAnswer] = asyncio.get_running_loop().create_future()
         key = (proposal.topic_id, proposal.partition)
         former = self._waiting.get(key)
@@ -87,7 +87,7 @@ class IsrProposals:
     def _complete(self, batch: Mapping[_Key, _Waiting], decisions: _Decisions) -> None:
         for key, decision in decisions.items():
             waiting = batch[key]
-            # A later proposal may have replaced it meanwhile.
+            # A later proposal may have replaced it during the request.
             if self._waiting.get(key) is waiting:
                 del self._waiting[key]
             if not waiting.future.done():
@@ -101,7 +101,9 @@ class IsrProposals:
             else:
                 decisions = await self._ask_elsewhere(proposals)
         except ApiError as error:
-            _log.info("proposals not answered count=%d error=%s", len(proposals), error.code.name)
+            _log.info(
+                "proposals without response count=%d error=%s", len(proposals), error.code.name
+            )
             return {}
         return {
             key: decision

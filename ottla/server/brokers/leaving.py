@@ -48,7 +48,7 @@ async def leave(
         try:
             remaining = await _ask(node_id, controller, link)
         except ApiError as error:
-            _log.warning("controlled shutdown not answered error=%s", error.code.name)
+            _log.warning("controlled shutdown without response error=%s", error.code.name)
             continue
         if not remaining:
             _log.info("controlled shutdown complete id=%d", node_id)

@@ -1,7 +1,7 @@
 """Transaction markers for the partitions of all brokers (the MarkerWriter port of `coordinators`).
 
 Markers for partitions that this broker leads are written here; the others are sent to their leaders
-with WriteTxnMarkers, those of one iteration of the event loop in one request per broker. The
+with WriteTxnMarkers, the markers of one iteration of the event loop in one request per broker. The
 coordinator repeats a marker that was not written. Follows TransactionMarkerChannelManager.
 """
 

@@ -20,7 +20,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 CONNECT_SECONDS = 10.0
 _GREETING = ApiVersionsRequest()
-# Version 0 has no fields, and every broker answers it.
+# Version 0 has no fields, and every broker responds to it.
 _GREETING_VERSION = 0
 # Between two attempts to connect to a broker that is not reachable, or that closes connections.
 PAUSE_SECONDS = 1.0
@@ -66,7 +66,7 @@ class _IdleConnection(RequestConnection):
 
 
 def _ignore(response: "asyncio.Future[Message]") -> None:
-    # Retrieved, so that an answer that never comes is not reported as an error.
+    # Retrieved, so that a response that never arrives is not reported as an error.
     if not response.cancelled():
         response.exception()
 
@@ -86,8 +86,8 @@ async def wait_until_gone(
 ) -> None:
     """Return when connections are refused twice in a row, for three seconds if it is new.
 
-    `contacts` has the connections of other watches too, and gets those of this one. `on_reached` is
-    called with every connection.
+    `contacts` has the connections of other watches too, and gets the connections of this one.
+    `on_reached` is called with every connection.
     """
     refused_count, pause, reached = 0, 0.0, contacts.reached
     is_new = registration.is_new(clock.time_ms())

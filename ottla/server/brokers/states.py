@@ -260,7 +260,7 @@ def _partition(state: UpdateMetadataPartitionState) -> PartitionImage:
 def _brokers(
     image: ClusterImage, brokers: Sequence[UpdateMetadataBroker]
 ) -> Mapping[int, BrokerImage] | None:
-    """Return the brokers of a request; None if they are those of the image."""
+    """Return the brokers of a request; None if the image has the same brokers."""
     live = {broker.id: _broker(broker) for broker in brokers if broker.endpoints}
     # The request does not have the brokers' epochs.
     same = live.keys() == image.brokers.keys() and all(

@@ -219,7 +219,7 @@ def _check_certificates(
     if entity == ConfigNode.DEFAULT:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            "Files of certificates are those of one machine: alter the options of each broker.",
+            "Files of certificates belong to one machine: alter the options of each broker.",
         )
     configs = broker.configs
     try:

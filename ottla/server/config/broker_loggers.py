@@ -1,6 +1,6 @@
 """The broker's loggers as a config resource (type 8, KIP-412): read levels, change them at once.
 
-Names are those of Ottla's modules; `root` is the logger that all others inherit from. Levels are
+Names are Ottla's module names; `root` is the logger that all others inherit from. Levels are
 log4j's. The level of the audit log can be set when the broker starts only: otherwise a client could
 silence it. Nothing is stored: a broker that stops restores the levels that the process had before.
 Follows kafka.utils.LoggingController and ConfigAdminManager.
@@ -34,7 +34,7 @@ def check_broker(name: str, node_id: int) -> None:
     if name != str(node_id):
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"Broker {node_id} only has its own loggers, not those of broker {name!r}",
+            f"Broker {node_id} only has its own loggers, not the loggers of broker {name!r}",
         )
 
 
@@ -63,7 +63,7 @@ def own_levels() -> dict[str, int]:
 
 
 def restore(former: Mapping[str, int]) -> None:
-    """Restore every logger's own level; a logger that is not in `former` has none."""
+    """Restore every logger's own level; a logger that is not in `former` has no level."""
     for name, level in own_levels().items():
         if level != former.get(name, logging.NOTSET):
             logging.getLogger(name).setLevel(former.get(name, logging.NOTSET))

@@ -112,7 +112,7 @@ class ConfigStore:
         # Settings as they are written in the tree, without what cannot be used.
         self._brokers: dict[str, dict[str, str]] = {}
         self._topics: dict[str, dict[str, str]] = {}
-        # Topics whose settings have been read; most have none.
+        # Topics whose settings have been read; most topics have no settings.
         self._read: set[str] = set()
         self._entities: dict[tuple[str, str], dict[str, str]] = {}
         self._broker = static
@@ -149,7 +149,7 @@ class ConfigStore:
         }
 
     def group(self, name: str) -> Mapping[str, int]:
-        """Return a group's own settings in force; empty if it has none."""
+        """Return a group's own settings in force; empty if the group has no settings."""
         own = self._group_settings(name)
         return group_options.effective(own, self._broker) if own else {}
 

@@ -89,7 +89,7 @@ def _check(options: Snapshot, wanted: Format) -> None:
     if options.text("zookeeper.connect"):
         raise ConfigError(
             "with zookeeper.connect the id of the cluster is in ZooKeeper, and the broker creates "
-            "its log directories: there is nothing to format"
+            "its log directories: no directory needs to be formatted"
         )
     if not options.text("coordination.listener"):
         refuse_separate_cluster(options)

@@ -48,7 +48,7 @@ class BrokerCoordination:
     """One broker's access to its cluster's tree: call `open` first, then any number of sessions.
 
     `on_failure` is called when a tree that this process holds can no longer be written. `tasks` are
-    those of the tree in this process, and of the standby, for monitoring.
+    the tasks of the tree in this process, and of the standby, for monitoring.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class BrokerCoordination:
         self._own_tree: EmbeddedTree | None = None
         self._standby: standby.StandbyServer | None = None
         self._servers = ""
-        # The user of a tree that brokers share; None for that of KAFKA_OPTS.
+        # The user of a tree that brokers share; None for the user in KAFKA_OPTS.
         self._login: Login | None = None
 
     @property
@@ -95,7 +95,7 @@ class BrokerCoordination:
             raise ConfigError(f"{option}={self._servers}: {error}.") from error
 
     async def session(self) -> Coordination:
-        """Start another session; ConnectionSuspended if the ensemble does not answer."""
+        """Start another session; ConnectionSuspended if the ensemble does not respond."""
         try:
             return await self._start_session()
         except EnsembleUnreachable as error:
@@ -186,6 +186,6 @@ def _check_acls(options: Snapshot, servers: str) -> None:
         )
     if not tls.has_user(tls.options_of(options)):
         raise ConfigError(
-            "zookeeper.set.acl=true needs a user of ZooKeeper, and there is none: set "
+            "zookeeper.set.acl=true needs a user of ZooKeeper, and none is configured: set "
             "KAFKA_OPTS=-Djava.security.auth.login.config=FILE, a JAAS file with the section Client."
         )

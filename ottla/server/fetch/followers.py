@@ -213,7 +213,7 @@ class _FollowerFetch:
         return self.respond(reading) if self.is_enough(reading) else None
 
     def expire(self) -> FetchResponse:
-        """Return the response with the records that there are, from the disk if necessary."""
+        """Return the response with the available records, from the disk if necessary."""
         return self.respond(self.read(only_if_cached=False))
 
     def respond(self, reading: FetchPass) -> FetchResponse:

@@ -16,7 +16,7 @@ class WaitingFetch(Protocol):
     """A fetch of a consumer or follower that waits."""
 
     def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the response if there is one, now that a partition has changed."""
+        """Return the response if it suffices, now that a partition has changed."""
         ...
 
     def expire(self) -> FetchResponse:

@@ -113,7 +113,7 @@ class FetchContext(Protocol):
 
     @property
     def usage(self) -> RequestUsage | None:
-        """The quotas of the client; None if it has none."""
+        """The quotas of the client; None without a quota."""
         ...
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
@@ -174,7 +174,7 @@ class FetchPass:
 
 
 # The result for one partition: the partition, or None if the client reads it elsewhere; its part of
-# the response; its records, or None if they are cold; True if it has none until it changes.
+# the response; its records, or None if they are cold; True if it has no records until it changes.
 PartitionRead = tuple[Partition | None, PartitionData, Part | None, bool]
 # Reads at most so many bytes of a partition, or at least one batch; raises ApiError.
 ReadOne = Callable[[PartitionFetch, int, bool], PartitionRead]

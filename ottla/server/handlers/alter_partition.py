@@ -1,7 +1,7 @@
 """AlterPartition (key 56), versions 2-3: a leader proposes the ISR of its partitions (KIP-497).
 
-v3: broker epochs of the members (KIP-903). Only the controller decides; other brokers answer
-NOT_CONTROLLER. A proposal that was performed already is answered like the first time.
+v3: broker epochs of the members (KIP-903). Only the controller decides; other brokers return
+NOT_CONTROLLER. A repeated proposal gets the same response as the first one.
 
 Only a broker that has proven its identity is served: CLUSTER_AUTHORIZATION_FAILED.
 

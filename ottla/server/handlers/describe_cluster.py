@@ -1,6 +1,6 @@
 """DescribeCluster (key 60), versions 0-2: the brokers and the controller (KIP-700).
 
-v0: brokers. v1: endpoint type (KIP-919). v2: fenced brokers (KIP-1073), of which there are none.
+v0: brokers. v1: endpoint type (KIP-919). v2: fenced brokers (KIP-1073); no broker is fenced.
 
 Not done: endpoint type 2 (controllers) is refused: every broker can be the controller.
 """

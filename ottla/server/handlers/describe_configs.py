@@ -107,7 +107,7 @@ def _found(context: RequestContext, resource: DescribeConfigsResource) -> list[D
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
             f"This is broker {context.broker.node_id}: it can describe its own options and the "
-            f"default of all brokers (an empty name), not those of {name!r}",
+            f"default of all brokers (an empty name), not the options of {name!r}",
         )
     return configs.describe_broker()
 

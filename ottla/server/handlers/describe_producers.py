@@ -1,6 +1,6 @@
 """DescribeProducers (key 61), version 0: active idempotent and transactional producers (KIP-664).
 
-The leader of a partition answers; clients ask each leader for its own partitions.
+The leader of a partition responds; clients ask each leader for its own partitions.
 
 Not done: nothing.
 """
@@ -72,7 +72,7 @@ def _state(producer_id: int, producer: Producer) -> ProducerState:
     if producer.batches:
         last = producer.batches[-1]
         state.last_sequence = last.last_sequence
-        # The timestamp is that of the records, not the arrival time by which an inactive producer
+        # The records' timestamp, not the arrival time by which an inactive producer
         # expires. The end of a transaction has the time of its marker, which is the time of its
         # arrival.
         if producer.coordinator_epoch < 0 or producer.transaction_first_offset >= 0:

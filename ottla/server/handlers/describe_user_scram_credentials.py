@@ -41,7 +41,7 @@ def handle(
 
 
 def _stored(users: Mapping[str, Mapping[str, str]]) -> dict[str, dict[ScramMechanism, str]]:
-    """Return the credentials by user; the default user and clients of users have none."""
+    """Return the credentials by user; the default user and clients of users have no credentials."""
     stored = {}
     for path, settings in users.items():
         name = None if "/" in path else ConfigNode.desanitize(path)

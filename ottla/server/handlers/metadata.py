@@ -10,13 +10,13 @@ is set. A plain response depends only on the image and the request, so dispatch 
 When the controller's process has just ended, the response waits until its successor is known,
 because librdkafka sends administrative requests to the controller of its first response even if
 that one is dead, until they time out. A response that names a leader whose connections have just
-been lost waits in the same way: clients ask as soon as they lose the leader, and after an answer
+been lost waits in the same way: clients ask as soon as they lose the leader, and after a response
 with the old one librdkafka asks again only up to two seconds later.
 
 A broker that is no longer registered is listed for two more seconds, because librdkafka removes a
 broker that is not listed (`rd_kafka_broker_decommission`), and in the middle of a fail-over that
 harms: it may forget the new leader of a partition for a second; a consumer whose first request for
-metadata the broker had to answer never joins its group; and its main thread and that of the broker
+metadata reaches that broker never joins its group; and its main thread and its broker thread
 may wait for each other's locks for ever (`rd_kafka_toppar_handle_OffsetForLeaderEpoch`).
 
 Not done: nothing.
@@ -52,7 +52,7 @@ MAX_VERSION = 13
 # A list of all topics with more partitions is made in slices; responses that large are not cached.
 PARTITIONS_AT_ONCE = 10_000
 _TOPICS_AT_ONCE = 100
-# How long a request waits for the topic that it creates, in seconds; Kafka answers at once and its
+# How long a request waits for the topic that it creates, in seconds; Kafka responds at once and its
 # clients ask again.
 _CREATION_SECONDS = 5.0
 # How long responses wait for another controller or leader after the connection to it was lost, in
@@ -76,7 +76,7 @@ PROPERTIES = ApiProperties(is_cached=True, needs_metadata=True, prepare=prepare)
 def handle(
     context: RequestContext, request: MetadataRequest
 ) -> "MetadataResponse | asyncio.Future[MetadataResponse]":
-    """Answer from the cluster image.
+    """Return the metadata of the cluster image.
 
     Returns a future if a topic has to be created first, or another controller or leader is about to
     be known.

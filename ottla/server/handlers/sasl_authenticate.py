@@ -2,8 +2,8 @@
 
 v1: lifetime of the session (KIP-368), 0 if it is unlimited. v2: flexible. A message that is wrong
 is refused with SASL_AUTHENTICATION_FAILED, a request outside of an exchange with
-ILLEGAL_SASL_STATE. As in Kafka, a client that has failed is answered after
-connection.failed.authentication.delay.ms and disconnected.
+ILLEGAL_SASL_STATE. As in Kafka, a client that has failed gets its response after
+connection.failed.authentication.delay.ms and is disconnected.
 
 Not done: nothing.
 """
@@ -37,7 +37,7 @@ MAX_VERSION = 2
 def handle(
     context: RequestContext, request: SaslAuthenticateRequest
 ) -> "SaslAuthenticateResponse | asyncio.Future[SaslAuthenticateResponse]":
-    """Answer a message of the exchange; after a failure the client is disconnected."""
+    """Respond to a message of the exchange; after a failure the client is disconnected."""
     exchange = context.connection.identity
     message = bytes(request.auth_bytes)
     if isinstance(exchange, ClientLogin) and exchange.session is None:

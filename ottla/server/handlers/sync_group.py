@@ -1,4 +1,5 @@
-"""SyncGroup (key 14), versions 0-5: fetch the assignment; the leader sends that of all members.
+"""SyncGroup (key 14), versions 0-5: fetch the assignment; the leader sends all members'
+assignments.
 
 v3: static members (KIP-345). v4: flexible. v5: protocol type and name are checked (KIP-559). The
 response is sent when the leader's assignments are stored.

@@ -23,7 +23,7 @@ async def high_watermarks(
 ) -> dict[PartitionKey, int]:
     """Return the high watermark of each partition that has one.
 
-    If a leader does not answer, the end of this broker's replica takes its place: the high
+    If a leader does not respond, the end of this broker's replica takes its place: the high
     watermark that a follower knows may be older than the group's offset.
     """
     ends: dict[PartitionKey, int] = {}

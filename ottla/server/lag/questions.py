@@ -40,7 +40,7 @@ class Leaders:
     async def ask(
         self, questions: Iterable[tuple[int, Message]], version: int, response: type[R]
     ) -> list[R | None]:
-        """Send each message to its broker, all at once; None for a broker that does not answer."""
+        """Send each message to its broker, all at once; None for a broker that does not respond."""
         return await asyncio.gather(
             *(self._ask(broker, message, version, response) for broker, message in questions)
         )
@@ -52,7 +52,7 @@ class Leaders:
         try:
             response = await channel.request(message, version, seconds=PATIENCE_SECONDS)
         except (OSError, ProtocolError) as error:
-            _log.debug("no answer for metrics broker=%d error=%s", broker, error)
+            _log.debug("no response for metrics broker=%d error=%s", broker, error)
             return None
         assert isinstance(response, kind)
         return response

@@ -4,8 +4,7 @@ The time is read from the log itself, not estimated from offsets. A committed of
 move is read once. If this broker has a replica, it reads that; otherwise it fetches a single batch
 from the leader.
 
-`server.search.lag` is a second implementation: it finds the next record exactly, with its offset
-and behind control batches, but only on the leader and at the cost of decompression.
+The time is known without decompression if the offset is the first one of its batch.
 
 Not done: record formats before version 2 (Kafka 0.11) have no lag in seconds.
 """
@@ -22,7 +21,7 @@ from ottla.replication.replicas import Replicas
 from ottla.server.lag.questions import Leaders
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.records.batch import HEADER_SIZE, MAGIC, parse_header
-from ottla.wire.records.records import decode_batch
+from ottla.wire.records.records import next_record
 
 _VERSION = 12
 # One scrape fetches at most this many batches from other brokers; the next one continues.
@@ -50,16 +49,15 @@ def timestamp_at(batch: Buffer, offset: int) -> int | None:
     if offset <= header.base_offset:
         return header.base_timestamp
     try:
-        records = decode_batch(batch, header=header)
+        record, _ = next_record(batch, offset)
     except ApiError:
         return None
     # Compaction may have removed the record itself.
-    later = (record.timestamp for record in records if record.offset >= offset)
-    return next(later, header.max_timestamp)
+    return header.max_timestamp if record is None else record.timestamp
 
 
 class RecordTimes:
-    """The timestamps (ms) of records, by position; keeps those of the latest call."""
+    """The timestamps (ms) of records, by position; keeps the timestamps of the latest call."""
 
     def __init__(self, files: FileSystem, leaders: Leaders) -> None:
         self._files = files

@@ -8,7 +8,7 @@ only counters kept for it are those that nothing else needs. docs/monitoring.md 
 dialects.
 
 Each value has one reporter in a cluster: a partition its leader, a group its coordinator, the
-cluster its controller. Sums over all brokers are therefore those of Apache Kafka.
+cluster its controller. Sums over all brokers are therefore the same as Apache Kafka's.
 
 Not done: the time that a response spends in the socket
 (`kafka_network_requestmetrics_responsesendtimems`); fetches of consumers and followers are

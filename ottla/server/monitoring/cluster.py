@@ -240,7 +240,7 @@ _UNCLEAN = _statistics.meter(
 
 
 async def controller(broker: Broker, pace: Pace) -> list[Measurement]:
-    """Return KafkaController's figures; those of the cluster only if this controller is active."""
+    """Return KafkaController's figures; the cluster's only if this controller is active."""
     image, is_active = broker.image, broker.controller.is_active
     offline = not_preferred = count = 0
     for topic in image.topics.values():

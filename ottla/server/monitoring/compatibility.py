@@ -1,8 +1,8 @@
 """A Python process under the names that dashboards for a JVM use (`metrics.jvm.names`).
 
-Memory is that of the process, threads are those of the operating system, and garbage collections
-are those of reference cycles, with one collector for each generation. Off by default: most memory
-of a Python process is freed without its garbage collector, so an alert on these names means
+Memory is measured for the process, threads are the operating system's, and garbage collections
+count collections of reference cycles, with one collector for each generation. Off by default: most
+memory of a Python process is freed without its garbage collector, so an alert on these names means
 something else here.
 """
 

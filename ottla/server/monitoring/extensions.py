@@ -30,7 +30,7 @@ class Extensions:
         return broker
 
     async def search(self, request: Request) -> HttpResponse | Stream:
-        """Return the stream of a search, or the reason why there is none."""
+        """Return the stream of a search, or the reason why the search is not possible."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal
@@ -51,7 +51,7 @@ class Extensions:
         return Stream(CONTENT_TYPE, self._counted(search))
 
     async def lag(self, request: Request) -> HttpResponse | Stream:
-        """Return the stream of a report of lags, or the reason why there is none."""
+        """Return the stream of a report of lags, or the reason why the report is not possible."""
         refusal = self._refusal()
         if refusal is not None:
             return refusal

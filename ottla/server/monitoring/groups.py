@@ -1,8 +1,8 @@
 """Groups: the number in each state, and for each group its committed offsets and its lag.
 
 The coordinator of a group reports it, so that each group has one reporter in the cluster. The
-coordinator asks other leaders for the high watermarks of their partitions. Names are those of
-kafka_exporter, and of kafka-lag-exporter for the lag in seconds; that exporter estimates it, here
+coordinator asks other leaders for the high watermarks of their partitions. Names are
+kafka_exporter's, and kafka-lag-exporter's for the lag in seconds; that exporter estimates it, here
 it is the age of the first record that the group has not consumed.
 """
 

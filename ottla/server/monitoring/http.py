@@ -44,7 +44,7 @@ _REASONS = {
 class Request(NamedTuple):
     """The evaluated parts of a request; `host` is None without a Host header.
 
-    `parameters` are those of the query; the last one of a name wins.
+    `parameters` are the query's parameters; the last one of a name wins.
     """
 
     path: str
@@ -165,7 +165,7 @@ class HttpServer:
         return await page(request), method == b"GET"
 
     def _page_above(self, path: str) -> Page | None:
-        """Return the page that serves the paths below it; None if there is none."""
+        """Return the page that serves the paths below it; None if no page does."""
         folders = [name for name in self.pages if name.endswith("/") and path.startswith(name)]
         return self.pages[max(folders, key=len)] if folders else None
 

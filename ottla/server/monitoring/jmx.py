@@ -37,7 +37,7 @@ Beans = dict[str, Attributes]
 
 
 class _Refusal(Exception):
-    """A request that has no answer: Java's exception, a message, and the status of HTTP."""
+    """A request that fails: Java's exception, a message, and the status of HTTP."""
 
     def __init__(self, kind: str, message: str, status: int) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """Every replica of the broker: offsets, sizes, leaders, in-sync replicas.
 
-Under two sets of names: Kafka's own beans (`kafka.log:type=Log,name=Size`) and those of
-kafka_exporter (`kafka_topic_partition_current_offset`), because dashboards use both. The latter are
-served by the leader only, so that a sum over all brokers counts a partition once.
+Under two sets of names: Kafka's own beans (`kafka.log:type=Log,name=Size`) and kafka_exporter's
+names (`kafka_topic_partition_current_offset`), because dashboards use both. The latter are served
+by the leader only, so that a sum over all brokers counts a partition once.
 """
 
 from collections.abc import Callable, Iterator, Sequence

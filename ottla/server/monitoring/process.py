@@ -1,6 +1,6 @@
 """The process: memory, processor time, files, garbage collector, lag of the event loop.
 
-Names are those of the Python client of Prometheus, which dashboards for Python processes know.
+Names are the names of Prometheus' Python client, which dashboards for Python processes know.
 """
 
 import gc

@@ -34,7 +34,7 @@ class Scraper:
         self.last_seconds = 0.0
 
     async def text(self) -> list[bytes]:
-        """Return the text in pieces; that of a scrape already in progress, if there is one."""
+        """Return the text in pieces; if a scrape is already in progress, its text."""
         if self._running is None or self._running.done():
             self._running = self._tasks.spawn(self._scrape(), "metrics")
         return await asyncio.shield(self._running)

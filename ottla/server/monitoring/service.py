@@ -101,7 +101,7 @@ class MonitoringService:
 
 
 def _names(options: Snapshot) -> HostNames:
-    """Return the names of the port of a broker with these options: also that of the machine."""
+    """Return the names of the port of a broker with these options: also the machine's name."""
     listener = metrics_options.parse_address(options.text("metrics.listener"))
     advertised = option_tables.parse_listeners(options, "advertised.listeners")
     own = [platform.node(), *(item.host for item in advertised)]

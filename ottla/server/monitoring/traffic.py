@@ -120,7 +120,9 @@ def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Measurement
 def _failed(
     replicas: Replicas, topics: Iterable[str], routes: Iterable[Route]
 ) -> Iterator[Measurement]:
-    """Yield the failures; their total includes those of partitions that this broker does not have."""
+    """Yield the failures; their total includes failures of partitions that this broker does not
+    have.
+    """
     probes = {route.probe.name: route.probe for route in routes}
     counts = {probe.name: sum(probe.errors.values()) for probe in probes.values()}
     for key, bean, failures in (

@@ -79,7 +79,7 @@ class ProduceContext(Protocol):
 
     @property
     def usage(self) -> RequestUsage | None:
-        """The quotas of the client; None if it has none."""
+        """The quotas of the client; None without a quota."""
         ...
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:

@@ -64,7 +64,7 @@ class QuotaBook:
         return any(entity.ip == "" for entity in self._values)
 
     def applied(self, key: str, user: str, client_id: str) -> Applied | None:
-        """Return the limit of a client and the clients that share it; None if there is none."""
+        """Return the limit of a client and the clients that share it; None if no quota applies."""
         for entity, shared_user, shared_client_id in _levels(user, client_id):
             limit = self._values.get(entity, {}).get(key)
             if limit is not None:
@@ -127,7 +127,7 @@ def _checked(components: Sequence[Component]) -> _Wanted:
         if match not in list(Match):
             raise _invalid(f"Unknown match type {match}.")
         if (name is not None) != (match == Match.EXACT):
-            raise _invalid("An exact match needs a name; any other match must have none.")
+            raise _invalid("An exact match needs a name; any other match must have no name.")
         conditions[kind] = name, match == Match.ANY
     if IP in conditions and len(conditions) > 1:
         raise _invalid("A filter of ip cannot be combined with user or client-id.")

@@ -1,7 +1,7 @@
 """The use that clients have made of their quotas, and the throttle time of each request.
 
 A limited client is one to which any quota applies; the dispatcher looks it up once and again after
-each change of quotas (`generation`). Several clients may share one measure: all those of a user
+each change of quotas (`generation`). Several clients may share one measure: all clients of a user
 whose quota is the user's. Follows kafka.server.ClientQuotaManager, ClientRequestQuotaManager and
 ControllerMutationQuotaManager; quotas apply per broker, as in Kafka.
 

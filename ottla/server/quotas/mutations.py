@@ -1,7 +1,8 @@
 """The quota of controller mutations, as the handlers that change topics apply it (KIP-599).
 
-Created and deleted partitions count; those of rejected topics do not. While the quota is exhausted,
-versions that know THROTTLING_QUOTA_EXCEEDED get it; older versions are served and throttled.
+Created and deleted partitions count; partitions of rejected topics do not. While the quota is
+exhausted, versions that know THROTTLING_QUOTA_EXCEEDED get it; older versions are served and
+throttled.
 """
 
 from typing import Protocol
@@ -34,7 +35,7 @@ class MutatingRequest(Protocol):
 
     @property
     def usage(self) -> RequestUsage | None:
-        """The quotas of the client; None if it has none."""
+        """The quotas of the client; None if the client has no quotas."""
         ...
 
 

@@ -8,7 +8,7 @@ from ottla.replication.partition import Partition
 async def read_chunk(
     partition: Partition, offset: int, end_offset: int, *, max_bytes: int
 ) -> memoryview:
-    """Return whole batches from `offset` to `end_offset`, at least one; empty if there are none.
+    """Return whole batches from `offset` to `end_offset`, at least one; empty if no batch is left.
 
     Only positions are looked up on the event loop. Raises ApiError or StorageError.
     """

@@ -1,6 +1,6 @@
 """Conditions on a JSON value: `$.customer.id`, `$.total >= 100`, `$.items[0]['a b'] =~ "^x"`. Pure.
 
-A small part of JSONPath (RFC 9535): names and indexes, no wildcards, slices or filters.
+If a path selects several values, it is enough that one of them compares as demanded.
 """
 
 import json
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ConfigError
+from ottla.base.text.json_paths import JsonPath
 from ottla.coordinators.consumer.regex.patterns import BytesPattern
 
-_STEP = re.compile(r"""\.([A-Za-z_][\w-]*)|\[([0-9]{1,9})\]|\['([^']*)'\]|\["([^"]*)"\]""")
 _OPERATOR = re.compile(r"(==|!=|<=|>=|=~|<|>)\s*(.+)", re.DOTALL)
 _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -21,23 +21,20 @@ _ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     ">=": operator.ge,
 }
 _FORM = "write it as $.name, $.name[0] or $.name == LITERAL, with ==, !=, <, <=, >, >= or =~"
-_ABSENT = object()
 
 
 class Condition(NamedTuple):
-    """A path, and the comparison of its value; it is enough that the path exists if there is none."""
+    """A path, and the comparison of its value; without a comparison, it is enough that the path
+    exists.
+    """
 
-    steps: tuple[str | int, ...]
+    path: JsonPath
     compare: Callable[[Any], bool] | None
 
     def holds(self, document: Any) -> bool:
         """Return True if the document has the path, and its value compares as demanded."""
-        value = document
-        for step in self.steps:
-            value = _below(value, step)
-            if value is _ABSENT:
-                return False
-        return self.compare is None or self.compare(value)
+        values = self.path.select(document)
+        return any(self.compare is None or self.compare(value) for value in values)
 
 
 def parse_condition(text: str, *, ignore_case: bool = False) -> Condition:
@@ -45,15 +42,10 @@ def parse_condition(text: str, *, ignore_case: bool = False) -> Condition:
     cleaned = text.strip()
     if not cleaned.startswith("$"):
         raise ConfigError(f"json {text!r} does not begin with $: {_FORM}")
-    at = 1
-    steps: list[str | int] = []
-    while (step := _STEP.match(cleaned, at)) is not None:
-        name, index, single, double = step.groups()
-        steps.append(int(index) if index is not None else name or single or double or "")
-        at = step.end()
-    comparison = cleaned[at:].strip()
+    path, rest = JsonPath.at_start(cleaned)
+    comparison = rest.strip()
     if not comparison:
-        return Condition(tuple(steps), None)
+        return Condition(path, None)
     compared = _OPERATOR.fullmatch(comparison)
     if compared is None:
         raise ConfigError(f"json {text!r} cannot be read from {comparison!r} on: {_FORM}")
@@ -63,7 +55,7 @@ def parse_condition(text: str, *, ignore_case: bool = False) -> Condition:
         raise ConfigError(
             f"json {text!r}: {compared.group(2)!r} is not a JSON literal: write texts in double quotes"
         ) from None
-    return Condition(tuple(steps), _comparison(text, compared.group(1), literal, ignore_case))
+    return Condition(path, _comparison(text, compared.group(1), literal, ignore_case))
 
 
 def _comparison(text: str, sign: str, literal: Any, ignore_case: bool) -> Callable[[Any], bool]:
@@ -90,13 +82,6 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float):
         return "number"
     return "text" if isinstance(value, str) else type(value).__name__
-
-
-def _below(value: Any, step: str | int) -> Any:
-    if isinstance(step, int):
-        is_there = isinstance(value, list) and step < len(value)
-        return value[step] if is_there else _ABSENT
-    return value.get(step, _ABSENT) if isinstance(value, dict) else _ABSENT
 
 
 def parse_document(data: bytes) -> tuple[Any, bool]:

@@ -1,8 +1,8 @@
 """The lag of groups in seconds: the age of the next record that a group will read, by its timestamp
 in the log.
 
-`server.lag.times` is a second implementation: /metrics measures every partition at every scrape, so
-it remembers times and decompresses little. Here the record that a consumer gets is found exactly.
+The record that a consumer gets is found exactly, with its offset and behind control batches.
+/metrics measures every partition at every scrape: `server.lag.times` remembers times.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -17,8 +17,7 @@ from ottla.server.context import Broker
 from ottla.server.search import rows
 from ottla.server.search.chunks import as_api_error, read_chunk
 from ottla.server.search.scan import BODY_BYTES_MAX
-from ottla.wire.records import batch
-from ottla.wire.records.records import iterate_batch
+from ottla.wire.records.records import NextRecord, next_record
 
 # One batch is enough in most cases, and at least one is read.
 _CHUNK_BYTES = 4 * 1024
@@ -31,13 +30,6 @@ class Position(NamedTuple):
     topic: str
     partition: int
     offset: int
-
-
-class Next(NamedTuple):
-    """The next record, with its timestamp in ms (-1: none)."""
-
-    offset: int
-    timestamp: int
 
 
 class LagReport:
@@ -111,29 +103,15 @@ class LagReport:
         age_ms = max(self._broker.clock.time_ms() - record.timestamp, 0)
         return {**fields, "ts": record.timestamp, "seconds": age_ms / 1000}
 
-    async def _next(self, partition: Partition, offset: int, end: int) -> Next | None:
+    async def _next(self, partition: Partition, offset: int, end: int) -> NextRecord | None:
         """Return the first record at or after an offset that a consumer gets."""
         at = max(offset, partition.log.log_start_offset)
         while at < end:
             data = await read_chunk(partition, at, end, max_bytes=_CHUNK_BYTES)
-            record, after = await self._files.in_background(partial(first_record, data, at))
+            record, after = await self._files.in_background(
+                partial(next_record, data, at, max_bytes=BODY_BYTES_MAX)
+            )
             if record is not None or after <= at:
                 return record
             at = after
         return None
-
-
-def first_record(data: memoryview, offset: int) -> tuple[Next | None, int]:
-    """Return the first record at or after `offset` in whole batches, and the offset behind them."""
-    position, after = 0, offset
-    while position + batch.HEADER_SIZE <= len(data):
-        header = batch.parse_header(data, position)
-        if header.size_bytes < batch.HEADER_SIZE or position + header.size_bytes > len(data):
-            break
-        after = header.last_offset + 1
-        if not header.is_control and after > offset:
-            for record in iterate_batch(data, position, header, max_bytes=BODY_BYTES_MAX):
-                if record.offset >= offset:
-                    return Next(record.offset, record.timestamp), after
-        position += header.size_bytes
-    return None, after

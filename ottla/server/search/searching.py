@@ -132,7 +132,7 @@ class Search:
             before = plan.next_offset
             try:
                 partition = self._leading(plan.partition)
-                # Records that were deleted meanwhile are gone.
+                # Records that were deleted since the last step are gone.
                 plan.next_offset = max(plan.next_offset, partition.log.log_start_offset)
                 data = await read_chunk(
                     partition, plan.next_offset, plan.readable_end, max_bytes=CHUNK_BYTES

@@ -164,7 +164,7 @@ class ClientMetrics:
     def ask(
         self, instance_id: bytes, attributes: Mapping[str, str | None], now_ms: float
     ) -> ClientSubscription:
-        """Return the metrics that a client shall push, and a new id if it has none yet.
+        """Return the metrics that a client shall push, and a new id if it has no id yet.
 
         Raises ApiError THROTTLING_QUOTA_EXCEEDED if it asks again before its interval is over.
         """

@@ -23,7 +23,7 @@ class CachedResponses:
         self._size_bytes = 0
 
     def find(self, source: object, request: tuple[Any, ...]) -> bytes | None:
-        """Return the response created from this very image; None if there is none."""
+        """Return the response created from this very image; None if no response is cached."""
         if source is not self._source:
             self.clear()
             self._source = source
@@ -36,7 +36,7 @@ class CachedResponses:
         self._size_bytes = 0
 
     def keep(self, source: object, request: tuple[Any, ...], response: bytes) -> None:
-        """Store a response unless the image has changed meanwhile or it is too large.
+        """Store a response unless the image has changed since or it is too large.
 
         A request may be much larger than its response, and it is stored, too.
         """

@@ -29,8 +29,8 @@ class Split:
     field that identifies their elements.
 
     Leaves with the same `key`, a list of fields, or an empty one if a leaf is its own key, are in
-    one part, or in parts of their own: the handler sees that they are repeated. If they are
-    answered `once`, two of them suffice for that. Without a key the order is kept.
+    one part, or in parts of their own: the handler sees that they are repeated. If they get a
+    response `once`, two of them suffice for that. Without a key the order is kept.
     """
 
     request: tuple[str, ...]
@@ -65,7 +65,7 @@ class Cost(NamedTuple):
     splits: tuple[Split, ...] = ()
     # A request with no more objects is not large, whatever its bytes.
     small_objects: int = 0
-    # Producers, consumers and groups wait for it; other requests are those of tools.
+    # Producers, consumers and groups wait for it; other requests come from tools.
     is_urgent: bool = False
     # The work is of no use when the client has disconnected.
     is_query: bool = False

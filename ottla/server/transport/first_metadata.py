@@ -1,9 +1,9 @@
-"""Requests that are answered from the metadata: they wait until this broker has it.
+"""Requests whose responses come from the metadata: they wait until this broker has it.
 
-A broker that has just started knows neither brokers nor topics until the controller informs it. An
-answer from that state would be wrong, and it harms: librdkafka removes every broker that is not
+A broker that has just started knows neither brokers nor topics until the controller informs it. A
+response from that state would be wrong, and it harms: librdkafka removes every broker that is not
 listed, so a list without brokers leaves it none to ask again. Apache Kafka with KRaft serves no
-request before that time; with ZooKeeper it sends the empty answer.
+request before that time; with ZooKeeper it sends the empty response.
 """
 
 import asyncio

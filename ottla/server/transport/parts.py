@@ -170,7 +170,7 @@ class Merger:
         return 0 if self._pieces is None else self._pieces.size_bytes
 
     def response(self) -> "LargeResponse | None":
-        """Return the whole response; None if there was none."""
+        """Return the whole response; None if no part had a response."""
         if self._head is None:
             return None
         if self._pieces is None:
@@ -187,7 +187,7 @@ class Merger:
     def _merge(
         self, rows: list[Any], level: int, above: tuple[Hashable, ...], target: list[Any]
     ) -> None:
-        """Add rows to those of `target`, which have the same names above."""
+        """Add rows to the rows of `target`, which have the same names above."""
         children = self._split.response[level + 1]
         name = attrgetter(*self._split.names[level])
         has_leaves = level + 2 == len(self._split.response)

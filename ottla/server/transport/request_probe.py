@@ -67,7 +67,7 @@ class ApiProbe:
     def __init__(self, key: ApiKey, response: type[Struct], name: str) -> None:
         self.name = name
         self.weight = SAMPLED if key in _FREQUENT else 1
-        # The first of requests that were answered at once, the others of those that were parked:
+        # The first of requests that got their response at once, the others of parked requests:
         # from the frame to the response, the time in the handler, the time of waiting.
         self._at_once = Histogram()
         self._total = Histogram()
@@ -81,11 +81,11 @@ class ApiProbe:
         return 0 if self._count is None else self._count(response, self.errors)
 
     def took(self, started: float, now: float) -> None:
-        """Record a request that was answered at once; times in seconds of one clock."""
+        """Record a request that got its response at once; times in seconds of one clock."""
         self._at_once.observe(int((now - started) * 1_000_000), self.weight)
 
     def waited(self, started: float, parked: float, now: float) -> None:
-        """Record a request that was parked at the time `parked`, and answered now."""
+        """Record a request that was parked at the time `parked`, and gets its response now."""
         self._total.observe(int((now - started) * 1_000_000), self.weight)
         self._local.observe(int((parked - started) * 1_000_000), self.weight)
         self._remote.observe(int((now - parked) * 1_000_000), self.weight)

@@ -2,8 +2,8 @@
 
 Reading and writing happen off the event loop in slices, paused as
 log.cleaner.io.max.bytes.per.second requires; choosing a log and swapping segments happen on the
-loop. If the log is truncated, deleted or fails meanwhile, the cleaner discards the work. Follows
-org.apache.kafka LogCleaner.
+loop. If the log is truncated, deleted or fails during the work, the cleaner discards the work.
+Follows org.apache.kafka LogCleaner.
 """
 
 import errno
@@ -100,7 +100,7 @@ class Cleaner:
         return len(self._uncleanable)
 
     async def run(self) -> None:
-        """Clean all logs that are dirty enough; wait for the back-off if there is none."""
+        """Clean all logs that are dirty enough; wait for the back-off if no log is."""
         while True:
             if not await self.clean_dirtiest():
                 pause = max(self._settings().backoff_seconds, _PAUSE_SECONDS_MIN)
@@ -305,8 +305,8 @@ class CleanerPass:
         """
         log = self._log
         is_unchanged = log.failure is None and log.truncations_count == self._truncations
-        # A copy of the log to another directory would keep records that are compacted away
-        # meanwhile.
+        # A copy of the log to another directory would keep records that are compacted away during
+        # the copy.
         return is_unchanged and not log.is_being_copied
 
     def has_lost_segments(self) -> bool:

@@ -176,7 +176,7 @@ class LogDirectories:
         return MappingProxyType(self._logs)
 
     def get(self, topic: str, partition: int) -> Log | None:
-        """Return a log, or None if there is none."""
+        """Return a log, or None if the partition has no log."""
         return self._logs.get((topic, partition))
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> Log:
@@ -260,7 +260,7 @@ class LogDirectories:
         return not self._failures.online()
 
     def high_watermark(self, topic: str, partition: int) -> int:
-        """Return the high watermark that was stored last; 0 if there is none."""
+        """Return the high watermark that was stored last; 0 if no high watermark was stored."""
         directory = self._where.get((topic, partition))
         if directory is None:
             return 0
@@ -296,8 +296,8 @@ class LogDirectories:
                 await directory.checkpoints.store_high_watermarks_in_background(high_watermarks)
 
     async def close_in_background(self, files: FileSystem) -> None:
-        """Call `close` off the event loop, several logs at a time; the logs must not be used
-        meanwhile.
+        """Call `close` off the event loop, several logs at a time; the logs must not be used until
+        it returns.
         """
         try:
             failures = await self._flush_together(files)

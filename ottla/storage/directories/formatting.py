@@ -1,7 +1,8 @@
 """The owners of log directories before a broker opens them: read, verified, written.
 
-Synchronous. Sentences are those of Apache Kafka 4.3, because people and programs look for them.
-Follows org.apache.kafka.metadata.properties.MetaPropertiesEnsemble and kafka.tools.StorageTool.
+Synchronous. Sentences are the same as in Apache Kafka 4.3, because people and programs look for
+them. Follows org.apache.kafka.metadata.properties.MetaPropertiesEnsemble and
+kafka.tools.StorageTool.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -369,7 +369,9 @@ class LogDirectory:
             self._settled_count = self._deleted_count
 
     async def settle_deletions_in_background(self) -> None:
-        """Call `settle_deletions` off the loop; logs deleted meanwhile are left for the next call."""
+        """Call `settle_deletions` off the loop; logs deleted during the call are left for the next
+        call.
+        """
         count = self._deleted_count
         if self._settled_count < count:
             await self._files.in_background(partial(self._files.sync_directory, self.path))

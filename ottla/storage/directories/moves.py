@@ -114,7 +114,7 @@ class LogMoves:
         except OSError as error:
             if self._logs.get(key) is log:
                 raise self._failures.note(source, error) from error
-            # The log was deleted meanwhile, with its folder.
+            # The log was deleted during the move, with its folder.
 
     def withdraw(self, topic: str, partition: int) -> None:
         """Undo `prepare`, because the log stays in its directory; idempotent."""

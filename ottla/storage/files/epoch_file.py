@@ -53,7 +53,8 @@ class EpochFile:
     def adopt(self, draft: Draft, folder: str, epochs: LeaderEpochs) -> bool:
         """Replace the file by a draft that has been synced; return False if the draft is void.
 
-        The caller syncs the folder next. Epochs that were added meanwhile leave `epochs` dirty.
+        The caller syncs the folder next. Epochs that were added during the write leave `epochs`
+        dirty.
         """
         if self._last is not draft or draft.folder != folder:
             return False

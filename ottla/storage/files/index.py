@@ -25,7 +25,8 @@ class IndexPosition(NamedTuple):
     """The position at which to search for an offset: exactly there if `is_exact`, else from there
     on.
 
-    `last_offset` is that of the batch at `position`, -1 if the index does not contain it.
+    `last_offset` is the last offset of the batch at `position`, -1 if the index does not contain
+    it.
     """
 
     position: int

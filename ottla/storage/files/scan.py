@@ -119,7 +119,7 @@ def is_crc_valid(data: Buffer, position: int, header: BatchHeader) -> bool:
 
 
 class TimestampedOffset(NamedTuple):
-    """A record found by time (ms); `leader_epoch` is that of its batch, -1 if it has none."""
+    """A record found by time (ms); `leader_epoch` is its batch's, -1 if the batch has no epoch."""
 
     timestamp: int
     offset: int

@@ -1,8 +1,8 @@
 """Reading of every batch that is not damaged, also of those behind damaged bytes.
 
 For readers that need all records that can still be read, unlike consumers, whose fetch fails at the
-damage. The checksum does not cover the base offset, so an offset counts only if it fits between
-those of the batches before and behind it.
+damage. The checksum does not cover the base offset, so an offset counts only if it fits between the
+offsets of the batches before and behind it.
 
 Not done: offsets from 2**48 on, and batches before v2, are not found behind damaged bytes. A wrong
 offset of the last batch before damaged bytes is not detected.
@@ -35,7 +35,7 @@ class Skipped(NamedTuple):
 class SoundBatches(NamedTuple):
     """Batches of one segment whose checksum is right; the next read begins at `next_offset`.
 
-    `damaged_at` is the position of the first damaged bytes, -1 if there are none.
+    `damaged_at` is the position of the first damaged bytes, -1 if no bytes are damaged.
     """
 
     batches: list[tuple[BatchHeader, Buffer]]
@@ -57,7 +57,7 @@ def read_batches(
 ) -> SoundBatches:
     """Return the batches from `offset` on, at least `max_bytes` of them unless the segment ends.
 
-    `position` is that of any batch at or before the one that contains `offset`.
+    `position` is the position of any batch at or before the one that contains `offset`.
     """
     reading = _Reading(read, offset)
     previous_end = extent.base_offset if position == 0 else -1
@@ -113,7 +113,7 @@ class _Reading:
             self._damaged_at = position
 
     def is_confirmed_by(self, following: BatchHeader) -> bool:
-        """Return True if the offset of the last batch fits between those of its neighbours."""
+        """Return True if the offset of the last batch fits between its neighbours' offsets."""
         last = self.batches[-1][0]
         before = self.batches[-2][0].last_offset if len(self.batches) > 1 else -1
         return (
@@ -134,7 +134,9 @@ def _walk(read: Read, position: int, extent: Extent, chunk_bytes: int) -> Iterat
 
 
 def _find_batch(read: Read, position: int, extent: Extent) -> int:
-    """Return the position of the first sound batch at or after `position`; -1 if there is none."""
+    """Return the position of the first sound batch at or after `position`; -1 if no sound batch
+    follows.
+    """
     size_bytes = extent.size_bytes
     while size_bytes - position >= HEADER_SIZE:
         chunk = bytes(read(position, min(_CHUNK_BYTES, size_bytes - position)))

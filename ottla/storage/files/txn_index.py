@@ -8,8 +8,8 @@ The next start rebuilds a damaged or empty file; after a crash, it also rebuilds
 recovery point.
 
 Not done: a file that was removed while the broker was down after a clean stop is not detected.
-Kafka does not detect it either: most segments have none, so the whole segment would have to be
-read.
+Kafka does not detect it either: most segments have no such file, so the whole segment would have to
+be read.
 """
 
 from collections.abc import Callable, Iterable

@@ -44,8 +44,8 @@ class Unsynced:
         self._paths.clear()
 
     async def sync_in_background(self) -> None:
-        """Sync all paths, off the event loop; paths that are added meanwhile are left for the next
-        sync.
+        """Sync all paths, off the event loop; paths that are added during the sync are left for the
+        next sync.
         """
         pending = dict(self._paths)
         if not pending:

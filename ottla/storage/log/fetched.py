@@ -22,7 +22,7 @@ FindStart = Callable[[int], tuple[int, int]]
 
 
 class FetchedRecords(NamedTuple):
-    """Whole batches from the one that contains the requested offset; empty if there is none.
+    """Whole batches from the one that contains the requested offset; empty if no batch contains it.
 
     `position` is their position in the file of the segment at `segment_base_offset`;
     `first_batch_size` is set even if that batch did not fit.

@@ -110,7 +110,7 @@ class Durability:
         """Do the same as `flush`, but leave the syncing to the caller.
 
         At each step it makes the whole file system durable, for many logs at once. The log must not
-        be used meanwhile.
+        be used until it returns.
         """
         log, state = self._log, self.flush_state
         started = log.clock.monotonic()
@@ -154,7 +154,8 @@ class Durability:
             except OSError as error:
                 if log.failure is None and segment.files.opened is file:
                     raise log.fail(error) from error
-                # The segment was removed from the log meanwhile, or another flush made it durable.
+                # The segment was removed from the log during the flush, or another flush made it
+                # durable.
                 return log.recovery_point
             if truncations != log.truncations_count:
                 return log.recovery_point

@@ -205,7 +205,9 @@ class _Loading:
         ]
 
     def _check_index_files(self) -> None:
-        """Rebuild lost indexes of sealed segments; those of the last segment are read with its end."""
+        """Rebuild lost indexes of sealed segments; the last segment's indexes are read with its
+        end.
+        """
         for segment in self.segments[:-1]:
             if segment.size_bytes and not segment.files.has_index_files():
                 segment.batches.rebuild_indexes()
@@ -284,7 +286,7 @@ class _Loading:
             self.truncation = self.truncation._replace(segments_removed=removed)
 
     def _load_end(self) -> int:
-        """Read the end of the last segment, creating one if the log has none; return the next
+        """Read the end of the last segment, creating one if the log has no segment; return the next
         offset.
         """
         end = -1
@@ -482,7 +484,7 @@ def tidy(files: FileSystem, directory: str) -> None:
 
 
 def _offset(name: str) -> int:
-    """Return the base offset at the start of a file's name; -1 if there is none."""
+    """Return the base offset at the start of a file's name; -1 if the name has no offset."""
     return int(name[:20]) if name[:20].isdecimal() else -1
 
 

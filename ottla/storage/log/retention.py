@@ -35,12 +35,14 @@ class Aged(Protocol):
 
     @property
     def newest_ms(self) -> int:
-        """Largest timestamp (ms) of its records; if they have none, the time the file was written."""
+        """Largest timestamp (ms) of its records; if they have no timestamp, the time the file was
+        written.
+        """
         ...
 
 
 class LogExtent(NamedTuple):
-    """The properties of the log that the plan depends on; `size_bytes` is that of all segments."""
+    """The properties of the log that the plan depends on; `size_bytes` is the sum of all segments."""
 
     log_start_offset: int
     log_end_offset: int

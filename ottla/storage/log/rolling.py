@@ -42,7 +42,7 @@ class Rolling:
         """Create the segment that takes appends from now on; raises OSError."""
         log = self._log
         if log.directory in self._durability.flush_state.unsynced:
-            # Or this segment's name might outlive that of the one before.
+            # Or this segment's name might outlive the previous segment's name.
             log.files.sync_directory(log.directory)
         segment = Segment.create(log.files, log.directory, base_offset, log.config, now_ms)
         if log.config.segment_jitter_ms:

@@ -93,7 +93,9 @@ class Segment:
 
     @property
     def first_timestamp(self) -> int:
-        """Largest timestamp (ms) of the first batch; -1 if it has none or the segment is empty."""
+        """Largest timestamp (ms) of the first batch; -1 if it has no timestamp or the segment is
+        empty.
+        """
         return self.batches.first_timestamp
 
     @property
@@ -103,7 +105,8 @@ class Segment:
 
     @property
     def newest_ms(self) -> int:
-        """Largest timestamp (ms) of the records; if they have none, the time the file was written.
+        """Largest timestamp (ms) of the records; if they have no timestamp, the time the file was
+        written.
 
         For a damaged segment it is the later of the two, because the newest record may be
         unreadable.

@@ -132,7 +132,9 @@ class SegmentBatches:
 
     @property
     def first_timestamp(self) -> int:
-        """Largest timestamp (ms) of the first batch; -1 if it has none or the segment is empty."""
+        """Largest timestamp (ms) of the first batch; -1 if it has no timestamp or the segment is
+        empty.
+        """
         if self._first_timestamp is None:
             header = self.header_at(0) if self._files.size_bytes else None
             if header is None:
@@ -177,8 +179,8 @@ class SegmentBatches:
     def locate(
         self, offset: int, read: scan.Read | None = None, *, is_strict: bool = False
     ) -> int | None:
-        """Return the position of the first batch that ends at or after `offset`; None if there is
-        none.
+        """Return the position of the first batch that ends at or after `offset`; None if no batch
+        does.
 
         Raises CORRUPT_MESSAGE if `is_strict` and damaged bytes lie before that position.
         """
@@ -265,7 +267,7 @@ class SegmentBatches:
         self._find_newest()
 
     def _find_newest(self) -> None:
-        """Find the largest timestamp: that of the last entry, or a later one after it."""
+        """Find the largest timestamp: the last entry's, or a later one after it."""
         assert self._time_index is not None
         last = self._time_index.last
         start = self.locate(last.offset) if len(self._time_index) else 0

@@ -59,7 +59,8 @@ class LogState:
         self.active: Segment = loaded.segments[-1]
         # Compacted before the first; the count of truncations voids work that began before one.
         self.first_dirty_offset, self.truncations_count = 0, 0
-        # Its records are being copied to another directory: none may be compacted away meanwhile.
+        # Its records are being copied to another directory: none may be compacted away until the
+        # copy is complete.
         self.is_being_copied = False
 
     @property

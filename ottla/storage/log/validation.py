@@ -69,7 +69,7 @@ _new_header = tuple.__new__
 
 
 class AppendInfo(NamedTuple):
-    """The result of an append; for a duplicate, that of the batch it repeats.
+    """The result of an append; for a duplicate, the result of the batch it repeats.
 
     `log_append_time_ms` is -1 unless the topic uses the broker's time.
     """

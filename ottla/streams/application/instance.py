@@ -47,7 +47,7 @@ class Query(Protocol):
 
     @property
     def error(self) -> Exception | None:
-        """The error that stopped a query; None if there was none."""
+        """The error that stopped a query; None if none occurred."""
 
     def progress(self) -> Progress:
         """Return the progress of the queries."""
@@ -90,7 +90,7 @@ class Elector(Protocol):
 
     @property
     def error(self) -> Exception | None:
-        """A fatal error of the election; None if there was none."""
+        """A fatal error of the election; None if none occurred."""
 
     def start(self) -> None:
         """Start to take part in the election."""

@@ -62,7 +62,7 @@ def read_dropped(address: str) -> dict[str, int]:
     request = web_requests.WebRequest(f"http://{address}/metrics")
     response = web_requests.send(request, timeout_s=_TIMEOUT_S, bytes_max=_BYTES_MAX)
     if response.status != _OK:
-        raise OSError(f"{request.url} answers {response.status} {response.reason}")
+        raise OSError(f"{request.url} returned {response.status} {response.reason}")
     text = response.body.decode("utf-8", "replace")
     return {task: int(count) for task, count in _SAMPLE.findall(text)}
 

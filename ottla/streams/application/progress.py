@@ -18,7 +18,7 @@ class Progress:
     """The progress of the queries.
 
     `records` is the number of offsets read since the start, `lag` the number of records that are
-    not read yet. `watermark` is Spark's; it is empty if the query has none.
+    not read yet. `watermark` is Spark's; it is empty if the query has no watermark.
     """
 
     batch: int = -1

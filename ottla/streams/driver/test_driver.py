@@ -183,7 +183,7 @@ class TestOutputTopic(SnakeCase, Generic[K, V]):
     def read_record(self) -> TestRecord[K | None, V | None]:
         """Read a record.
 
-        Raises LookupError if there is none, and DeserializationError if a serde cannot read it.
+        Raises LookupError if no record is left, and DeserializationError if a serde cannot read it.
         """
         queue = self._driver.produced(self._topic)
         if not queue:

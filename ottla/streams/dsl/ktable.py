@@ -65,7 +65,7 @@ class KTable(SnakeCase, Generic[K, V]):
             frozenset(("count", "reduce", "aggregate")),
             "group its entries first, group_by(lambda key, value: (new_key, value)).{}(…)",
         ),
-        (frozenset(("windowed_by", "cogroup")), "streams have windows, tables have none"),
+        (frozenset(("windowed_by", "cogroup")), "only streams have windows, tables do not"),
     )
 
     def __init__(self, flow: TableFlow) -> None:

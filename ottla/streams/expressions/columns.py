@@ -366,7 +366,7 @@ class OfSpark:
     `value`.
 
     In steps that run in Python, and in the test driver, `meaning` is evaluated: an equivalent
-    expression of Ottla. If there is none, calling it raises an error with the reason.
+    expression of Ottla. If no function exists, calling it raises an error with the reason.
     """
 
     def __init__(

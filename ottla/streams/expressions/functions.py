@@ -1,7 +1,7 @@
 """The types of users' functions: of the value, or of the key and the value, and Columns.
 
 An operator has an overload for each number of arguments, so that type checkers can infer the types
-of a lambda's parameters and of the resulting stream. Unknown types, such as that of a Column, are
+of a lambda's parameters and of the resulting stream. Unknown types, such as a Column's, are
 Any.
 """
 

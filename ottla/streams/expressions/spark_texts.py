@@ -62,7 +62,7 @@ def _instr(value: str, part: str) -> int:
 
 
 def locate(part: Any, value: Any, start: int | None = 1) -> int | None:
-    """Return the position of a substring at or after `start`; 0 if there is none."""
+    """Return the position of a substring at or after `start`; 0 if it is not found."""
     if start is None:
         return 0
     if part is None or value is None:

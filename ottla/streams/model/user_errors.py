@@ -1,7 +1,7 @@
 """Adds notes to errors of users' functions: the record, the node, and what to do.
 
 The error keeps its type and attributes. It gets a note (PEP 678), which tracebacks show below the
-message, also those of Spark's workers. If its last frame is the user's, the frames of this package
+message, also in Spark's workers. If its last frame is the user's, the frames of this package
 and of its dependencies are removed. An error that was raised in this package keeps all frames, for
 debugging.
 """
@@ -48,7 +48,7 @@ _UNREAD = (
     f"{_LEFT_OUT}(deserialization=LogAndContinueExceptionHandler())."
 )
 _UNWRITTEN = (
-    "Set the serdes of the sink to those of the records that it gets. "
+    "Set the serdes of the sink to serdes that fit the records that it gets. "
     f"{_LEFT_OUT}(production=LogAndContinueProductionExceptionHandler())."
 )
 

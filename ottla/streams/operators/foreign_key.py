@@ -8,7 +8,7 @@ Two updates of a left entry may be in flight at once: on Spark if they are in on
 Kafka Streams if they arrive quickly. If the response to the first one is dropped, the response to
 the second must retract the result that the first would have retracted. So an inner join responds to
 every subscription, and the left side stores which entries have a result. A response without a value
-retracts an existing result, and is ignored if there is none.
+retracts an existing result, and is ignored if no result exists.
 
 Not done: Kafka's bytes on the two internal topics; they are read by this code alone.
 """

@@ -113,7 +113,7 @@ class TableJoin:
         return _TableJoinProcessor(self)
 
     def result(self, this: Any, other: Any) -> Any:
-        """Return the joined value, or None if there is none."""
+        """Return the joined value, or None if no value matches."""
         if this is None and (self.needs_this or other is None):
             return None
         if other is None and self.needs_other:

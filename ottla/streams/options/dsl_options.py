@@ -382,7 +382,7 @@ class Materialized(SnakeCase, Generic[K, V]):
         return replace(self.store, kind=supplied if supplied == "versioned" else kind, **fields)
 
 
-# The stores of tables keep timestamps, even if the supplied store has none.
+# The stores of tables keep timestamps, even if the supplied store keeps none.
 _SHAPES = {
     "timestamped_key_value": ("key_value", "versioned"),
     "timestamped_window": ("window",),

@@ -10,7 +10,7 @@ from ottla.streams.serdes import Serdes
 
 
 def read_avro(fields: Fields, kind: str, *, required: str = "") -> Avro | None:
-    """Return the Avro options if the format is avro; `required` is the message if there are none."""
+    """Return the Avro options if the format is avro; `required` is the message if they are missing."""
     schema, registry = fields.text("avro"), fields.text("registry")
     sources = {"avro": schema, "registry": registry}
     if kind != "avro":

@@ -15,7 +15,7 @@ _SIZED = re.compile(r"(decimal|dec|numeric|char|varchar)\s*\(\s*\d+\s*(,\s*\d+\s
 
 
 def check_type(text: str) -> str:
-    """Return the problem of a data type, or an empty string if there is none."""
+    """Return the problem of a data type, or an empty string if the type is valid."""
     type_name = text.strip().lower()
     if type_name in _SIMPLE or _SIZED.fullmatch(type_name):
         return ""

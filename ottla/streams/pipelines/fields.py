@@ -42,7 +42,9 @@ class Fields:
         return any(key.text == name for key, _ in self.node)
 
     def position(self, name: str | None = None) -> FilePosition:
-        """Return the position of a key; if it is missing, that of the mapping's name or start."""
+        """Return the position of a key; if it is missing, the position of the mapping's name or
+        start.
+        """
         result = (key.position for key, _ in self.node if key.text == name)
         return next(result, self.name_position or self.node.position)
 

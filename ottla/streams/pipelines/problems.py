@@ -63,4 +63,4 @@ def suggest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.lower(), lower, n=1, cutoff=0.6)
     if near:
         return f"Did you mean {lower[near[0]]}?"
-    return f"There are: {', '.join(names)}." if names else "There are none."
+    return f"There are: {', '.join(names)}." if names else "No name is known."

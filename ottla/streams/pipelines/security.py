@@ -37,7 +37,7 @@ _SECRETS = frozenset(
 
 
 def read_security(fields: Fields) -> Security | None:
-    """Return the mapping `security` of a pipeline or a sink; None if there is none."""
+    """Return the mapping `security` of a pipeline or a sink; None if it is absent."""
     if "security" not in fields:
         return None
     texts = fields.pairs("security")

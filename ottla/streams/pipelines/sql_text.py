@@ -62,7 +62,7 @@ def tokens(sql: str) -> Iterator[Token]:
 
 
 def check_shape(text: Text, subject: str, problems: Problems) -> bool:
-    """Note unclosed quotes and brackets, and an empty text; return True if there are none."""
+    """Note unclosed quotes and brackets, and an empty text; return True if no problem was found."""
     stack: list[Token] = []
     count = 0
     for token in tokens(text.text):

@@ -51,7 +51,7 @@ class Cancellable(Protocol):
 class ProcessorContext(Protocol[KForward, VForward]):
     """The interface of a task for its processors; all times are in milliseconds.
 
-    The type parameters are those of the key and value that are forwarded; Any by default.
+    The type parameters are the types of the key and value that are forwarded; Any by default.
     """
 
     @property
@@ -281,8 +281,8 @@ first. On Spark this is reset with every micro-batch.
 class RecordContext(NamedTuple):
     """The context of the current record, for topic name extractors (Kafka's RecordContext).
 
-    In a punctuator, the topic is None, and partition and offset are -1. Raw key and value are those
-    of the source record.
+    In a punctuator, the topic is None, and partition and offset are -1. Raw key and value come from
+    the source record.
     """
 
     topic: str | None
@@ -311,7 +311,7 @@ it is dropped (KIP-837).
 
 
 def supplied_stores(supplier: Callable[[], Any]) -> tuple[StoreBuilder, ...]:
-    """Return the stores of a supplier or a processor class; an empty result if it has none.
+    """Return the stores of a supplier or a processor class; an empty result if it has no stores.
 
     Raises TopologyError for an item that is not a StoreBuilder.
     """

@@ -168,7 +168,7 @@ class UsePartitionTimeOnInvalidTimestamp(ExtractRecordMetadataTimestamp):
     def on_invalid_timestamp(
         self, record: TimestampedRecord, record_timestamp: int, partition_time: int
     ) -> int:
-        """Return the partition time; StreamsError if the partition has none yet."""
+        """Return the partition time; StreamsError if the partition has no time yet."""
         if partition_time < 0:
             raise StreamsError(
                 f"{_place(record)} has no valid timestamp ('{record_timestamp}'), and no record before it "

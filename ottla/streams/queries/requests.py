@@ -4,7 +4,7 @@
     app.query(request).get_only_partition_result().get_result()
 
 A query runs against the store of each partition. The stores are views that are read from
-changelogs, so that every instance answers for all partitions, with committed data.
+changelogs, so that every instance serves all partitions, with committed data.
 
 Not done: positions (`Position`, `PositionBound.at`, `getPosition`) and `getExecutionInfo`: a read
 waits for the changelog's end only at the first access to a store. Custom `QueryableStoreType` and
@@ -289,7 +289,7 @@ class KeyQuery(Query[Any]):
         return self
 
     def ask(self, store: Any) -> Any:
-        """Return the value, or None if there is none."""
+        """Return the value, or None if the key has no value."""
         return _plain(store.get(self.key))
 
 
@@ -300,7 +300,7 @@ class TimestampedKeyQuery(KeyQuery):
     stores: ClassVar[tuple[type, ...]] = (TimestampedKeyValueStore,)
 
     def ask(self, store: Any) -> Any:
-        """Return a ValueAndTimestamp, or None if there is none."""
+        """Return a ValueAndTimestamp, or None if the key has no value."""
         return store.get(self.key)
 
 
@@ -438,7 +438,7 @@ class VersionedKeyQuery(Query[Any]):
         return replace(self, as_of_timestamp=instant_ms(timestamp))
 
     def ask(self, store: Any) -> Any:
-        """Return a VersionedRecord, or None if there is none."""
+        """Return a VersionedRecord, or None if the key has no value."""
         return store.get(self.key, self.as_of_timestamp)
 
 

@@ -95,7 +95,7 @@ class KeyValueView(StoreView):
     """One value per key (Kafka's ReadOnlyKeyValueStore)."""
 
     def get(self, key: Any) -> Any:
-        """Return the value of a key, or None if it has none."""
+        """Return the value of a key, or None if the key has no value."""
         return self._first(lambda store: store.get(key))
 
     def range(self, low: Any, high: Any) -> KeyValueIterator[Any, Any]:
@@ -117,7 +117,7 @@ class KeyValueView(StoreView):
     def prefix_scan(
         self, prefix: Any, serde: Serde[Any] | None = None
     ) -> KeyValueIterator[Any, Any]:
-        """Iterate over keys whose bytes start with those of `prefix`; `serde` serializes the
+        """Iterate over keys whose bytes start with the bytes of `prefix`; `serde` serializes the
         prefix.
         """
         return self._walk(lambda store: store.prefix_scan(prefix, serde))
@@ -147,7 +147,7 @@ class WindowView(StoreView):
         """Return the value of the window of a key that starts at a time: `(key, start)`.
 
         `(key, time_from, time_to)` iterates over the windows of a key in a time range, and
-        `(key_from, key_to, time_from, time_to)` over those of a range of keys.
+        `(key_from, key_to, time_from, time_to)` over the windows of a range of keys.
         """
         if len(times) == 1:
             return self._first(lambda store: store.fetch(key, *times))
@@ -218,7 +218,7 @@ class KeyValueStoreFacade(KeyValueView):
         self.stores[0].put(key, ValueAndTimestamp.make(value, NO_TIMESTAMP))
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
-        """Set the value of a key that has none; return the existing value or None."""
+        """Set the value of a key without a value; return the existing value or None."""
         result = self.get(key)
         if result is None:
             self.put(key, value)

@@ -1,8 +1,8 @@
 """The stream time of an application, as far as its changelogs show it.
 
 The tasks that know their stream time run in other processes. But each changelog record has the
-timestamp of the record that caused it. So the largest timestamp in the changelogs is that of the
-latest processed record. For an application without stores, the output topics are used.
+timestamp of the record that caused it. So the largest timestamp in the changelogs is the latest
+processed record's. For an application without stores, the output topics are used.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class StreamTime:
         self._partitions: list[TopicPartition] = []
 
     def read(self) -> str:
-        """Return the time as in 2026-01-01T10:00:00Z; empty if there is no record or no answer."""
+        """Return the time as in 2026-01-01T10:00:00Z; empty if there is no record or no response."""
         try:
             if not self._partitions:
                 self._partitions = self._found()

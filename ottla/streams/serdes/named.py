@@ -1,4 +1,4 @@
-"""Kafka Streams' serdes by name: those of the client, those of windowed keys, and the defaults."""
+"""Kafka Streams' serdes by name: the client's, the serdes of windowed keys, and the defaults."""
 
 import struct
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The options of an application: those of Kafka Streams in snake_case, and those of Spark."""
+"""The options of an application: Kafka Streams' options in snake_case, and Spark's."""
 
 import dataclasses
 import os

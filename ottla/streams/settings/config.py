@@ -14,8 +14,8 @@ ours. As in Kafka Streams, processors read them with `context.app_configs()`. Ha
 extractors that are given as classes get the whole mapping in `configure(configs)`, if they have
 that method.
 
-The options of TLS and SASL are those of Kafka's clients: `security.protocol`, `sasl.…`, `ssl.…`.
-They are for all connections of the application.
+The options of TLS and SASL are the same as in Kafka's clients: `security.protocol`, `sasl.…`,
+`ssl.…`. They are for all connections of the application.
 
 Not done: other options of Kafka's clients, options with a prefix such as `consumer.`, threads,
 standby tasks and RocksDB (foreign_options.py lists the alternatives; `KafkaClientSupplier`,

@@ -129,7 +129,7 @@ class ProductionExceptionHandler(Protocol):
 
         A broker rejects a record if it is too large or the application is not authorized for the
         topic. On Spark records are written in another place than they are read: `context` has no
-        source, and its raw key and value, and therefore the dead letter, are those of the rejected
+        source, and its raw key and value, and therefore the dead letter, come from the rejected
         record.
         """
 

@@ -29,7 +29,7 @@ exec {java} "$@"
 
 
 def find_installed() -> str | None:
-    """Return a description of the Java runtime that Spark would use; None if there is none."""
+    """Return a description of the Java runtime that Spark would use; None if no Java is found."""
     for home in _homes():
         version = version_of(home) or 0
         if version >= OLDEST:
@@ -39,8 +39,8 @@ def find_installed() -> str | None:
 
 
 def find_java_home() -> str:
-    """Return a directory for JAVA_HOME. Raises ConfigError, with how to install Java, if there is
-    none.
+    """Return a directory for JAVA_HOME. Raises ConfigError, with how to install Java, if no Java is
+    found.
     """
     for home in _homes():
         if (version_of(home) or 0) >= OLDEST:
@@ -86,7 +86,7 @@ def version_of(home: str) -> int | None:
 
 
 def make_shim(home: str) -> str:
-    """Return a temporary JAVA_HOME whose `java` runs that of `home` without the module.
+    """Return a temporary JAVA_HOME whose `java` runs the one in `home` without the module.
 
     The directory is deleted when Python exits.
     """

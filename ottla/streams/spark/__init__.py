@@ -7,8 +7,8 @@
                .option("kafka.bootstrap.servers", "127.0.0.1:9092")
                .option("subscribe", "flights").load())
 
-Columns and options are those of Spark's own Kafka connector (`connector/options.py` lists them).
-Records become Arrow columns without creating a Python object for each record.
+Columns and options are the same as in Spark's own Kafka connector (`connector/options.py` lists
+them). Records become Arrow columns without creating a Python object for each record.
 
 A topology of `ottla.streams` gives the same results here as in the test driver, record for record:
 

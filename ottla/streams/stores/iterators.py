@@ -32,7 +32,7 @@ class KeyValueIterator(Iterator[KeyValue[K, V]], Generic[K, V]):
         return result
 
     def next(self) -> KeyValue[K, V]:
-        """Return the next entry; StopIteration if there is none."""
+        """Return the next entry; StopIteration at the end."""
         return next(self)
 
     def has_next(self) -> bool:
@@ -42,7 +42,7 @@ class KeyValueIterator(Iterator[KeyValue[K, V]], Generic[K, V]):
         return self._ahead is not _NOTHING
 
     def peek_next_key(self) -> K:
-        """Return the key of the next entry without consuming it; StopIteration if there is none."""
+        """Return the key of the next entry without consuming it; StopIteration at the end."""
         if not self.has_next():
             raise StopIteration
         return self._ahead.key

@@ -51,7 +51,7 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
             self._changelog(key_bytes, data, None)
 
     def put_if_absent(self, key: K, value: V | None) -> V | None:
-        """Set the value of a key that has none; return the existing value or None."""
+        """Set the value of a key without a value; return the existing value or None."""
         result = self.get(key)
         if result is None:
             self.put(key, value)
@@ -85,7 +85,7 @@ class KeyValueStore(SnakeCase, Generic[K, V]):
         return self._scan(None, None, reverse=True)
 
     def prefix_scan(self, prefix: P, serde: Serde[P] | None = None) -> KeyValueIterator[K, V]:
-        """Iterate over keys whose bytes start with those of `prefix` (KIP-614).
+        """Iterate over keys whose bytes start with the bytes of `prefix` (KIP-614).
 
         `serde` serializes the prefix; the default is the serde of the keys.
         """

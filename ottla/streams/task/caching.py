@@ -68,7 +68,7 @@ class RecordCache:
         return result
 
     def find(self, name: str) -> "CachedTable | None":
-        """Return the cache of a store; None if it has none."""
+        """Return the cache of a store; None if it has no cache."""
         return self._tables.get(name)
 
     def make_room(self, table: "CachedTable") -> None:

@@ -204,7 +204,7 @@ class NodeContext(SnakeCase):
 
     @contextmanager
     def as_of(self, metadata: RecordMetadata | None) -> Iterator[None]:
-        """Return a context in which `metadata` is that of the current record, for buffered records."""
+        """Return a context in which `metadata` is the current record's, for buffered records."""
         task = self._task
         before = task.metadata, task.raw
         task.metadata, task.raw = metadata, None

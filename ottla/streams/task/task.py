@@ -2,12 +2,12 @@
 
 A task is pure Python and single-threaded. It reads and writes bytes: the caller adds records of
 topics, receives the output of sinks and changelogs, and provides the wall clock. Of the buffered
-records, the task processes the one with the smallest timestamp first; if timestamps are equal, that
-of the source that was added first.
+records, the task processes the one with the smallest timestamp first; if timestamps are equal, the
+record of the source that was added first.
 
 Not done: transactions and restoring, which the caller of the task implements; standby tasks;
 Kafka's order of topics whose next records have the same timestamp and of punctuators that are due
-at the same time. Kafka's order is that of Java's heap; here it is the order in which they were
+at the same time. Kafka's order comes from Java's heap; here it is the order in which they were
 added.
 """
 
@@ -303,7 +303,9 @@ class Task:
             heapq.heappush(self._ready, entry)
 
     def process_next(self) -> bool:
-        """Process the buffered record with the smallest timestamp; return False if there is none."""
+        """Process the buffered record with the smallest timestamp; return False if no record is
+        buffered.
+        """
         if not self._ready:
             return False
         waiting = heapq.heappop(self._ready)[3]

@@ -201,15 +201,15 @@ class Graph:
         return node.operator
 
     def window_grace_ms(self, name: str, path: tuple[str, ...] = ()) -> int:
-        """Return the grace period of the windows above a step. Raises TopologyError if there are
-        none.
+        """Return the grace period of the windows above a step. Raises TopologyError if no windows
+        are found.
         """
         node = self._nodes[name]
         if isinstance(node, OperatorNode) and node.grace_period_ms is not None:
             return node.grace_period_ms
         if not node.parents:
             chain = " -> ".join((name, *path))
-            raise TopologyError(f"only windows close; there is none in {chain}")
+            raise TopologyError(f"only windows close; {chain} has no window")
         return max(self.window_grace_ms(parent, (name, *path)) for parent in node.parents)
 
     def is_versioned(self, name: str) -> bool:

@@ -336,7 +336,7 @@ class Topology(SnakeCase):
                 )
 
     def subtopologies(self) -> list[list[TopologyNode]]:
-        """Return the nodes by sub-topology, including those of global stores."""
+        """Return the nodes by sub-topology, including the nodes of global stores."""
         results: dict[str, list[TopologyNode]] = {}
         for node in self.nodes.values():
             results.setdefault(self._root(node.name), []).append(node)
@@ -388,7 +388,7 @@ class Topology(SnakeCase):
 
 
 def visible_stores(topology: Topology, processor: str | None = None) -> tuple[str, ...]:
-    """Return the names of all visible stores, or of those of a processor."""
+    """Return the names of all visible stores, or the names of a processor's stores."""
     if processor is None:
         names: Iterable[str] = (*topology.stores, *topology.global_stores)
     else:

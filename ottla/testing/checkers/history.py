@@ -2,7 +2,7 @@
 
 Clients record the values they send, the outcome of each request (acknowledged, rejected or in
 doubt) and the records they read. At the end of a test each partition is read from its start. Values
-must be unique. The checks are those of Jepsen's Kafka tests: lost and duplicated records,
+must be unique. The checks are the same as in Jepsen's Kafka tests: lost and duplicated records,
 reordering, offsets that go backwards or hold two values, reads of records that later vanish or were
 never written. A *life* is the time between two power losses.
 """
@@ -71,17 +71,17 @@ class Attempt:
         """Record that the request was acknowledged.
 
         `base_offset` is -1 if the response contained no offset (a duplicate whose offset is
-        unknown). `life` is the life in which the broker answered; it defaults to the life in which
+        unknown). `life` is the life in which the broker responded; it defaults to the life in which
         the request was first sent.
         """
-        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        assert self.outcome is Outcome.IN_DOUBT, "a request has one response"
         self.outcome = Outcome.ACKNOWLEDGED
         self.base_offset = base_offset
         self.life = self.life if life is None else life
 
     def refused(self) -> None:
         """Record a response that guarantees that nothing was written."""
-        assert self.outcome is Outcome.IN_DOUBT, "a request is answered once"
+        assert self.outcome is Outcome.IN_DOUBT, "a request has one response"
         self.outcome = Outcome.REFUSED
 
 
@@ -125,8 +125,8 @@ class History:
         records: Iterable[ReadRecord],
         life: int | None = None,
     ) -> None:
-        """Record the result of one fetch and the life in which it was answered (None: the current
-        one).
+        """Record the result of one fetch and the life of the broker that responded (None: the
+        current one).
 
         A reader only moves forward: after a seek, use a new reader.
         """

@@ -28,7 +28,7 @@ class _Waiting(NamedTuple):
 
     def answered(self, frame: bytes) -> None:
         answered_id, response = decode_response(self.response, self.version, frame)
-        assert answered_id == self.correlation_id, "answers come in the order of the requests"
+        assert answered_id == self.correlation_id, "responses arrive in the order of the requests"
         if not self.future.done():
             self.future.set_result(response)
 

@@ -2,7 +2,7 @@
 
 A `SimFileSystem` belongs to one life of a process. `power_loss` and `kill` end that life and return
 the file system of the next one. The old one rejects all calls, so a `finally` block of the dead
-process cannot write. Errors are those of Linux.
+process cannot write. Errors are the same as on Linux.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 
 A test searches the source for such calls; this module catches indirect ones. Only calls from
 `ottla` itself are rejected: the test runner and the standard library use the real world. So do
-threads that were running before, such as those of clients that another test of the process opened.
+threads that were running before, such as the threads of clients that another test of the process
+opened.
 """
 
 import contextlib

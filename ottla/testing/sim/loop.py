@@ -183,7 +183,7 @@ class _Selector:
         return []
 
     def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing: no resource has to be closed."""
 
 
 class SimLoop(base_events.BaseEventLoop):

@@ -117,7 +117,7 @@ class SimNet:
         near = SimTransport(loop, contextvars.copy_context(), local, target)
         far = SimTransport(loop, listener.context, target, local)
         network.join(near, process, far, listener.process)
-        # Accepted by the listener's process, whatever this one does meanwhile.
+        # Accepted by the listener's process, whatever this one does.
         loop.call_soon(_accept, listener, far, context=listener.context)
         await asyncio.sleep(network.delay())
         if near.is_closing():

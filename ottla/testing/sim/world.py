@@ -78,7 +78,7 @@ class Machine:
         self._process.pause()
 
     def resume(self) -> None:
-        """Continue a paused process; no effect if it has ended meanwhile."""
+        """Continue a paused process; no effect if it has ended."""
         if self._process is not None and self._process.is_paused:
             self._world.trace.record("resume", self.name)
             self._world.loop.resume(self._process)

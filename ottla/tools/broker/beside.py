@@ -70,7 +70,7 @@ class Companion:
         self.listener.close()
 
     def _run(self, facts: ClusterFacts) -> None:
-        settings = load("ottla.console.model.connections", "ClusterSettings")
+        settings = load("ottla.operations.survey.connections", "ClusterSettings")
         options = load(_MODULE, "BesideOptions")
         cluster = settings(
             CLUSTER_NAME,

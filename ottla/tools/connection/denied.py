@@ -68,7 +68,6 @@ _OF_VERBS = {
     (_TOPIC, "perf latency"): "Write",
     (_TOPIC, "perf verifiable-consume"): "Read",
     (_GROUP, "consume"): "Read",
-    (_GROUP, "group seek"): "Read",
     (_GROUP, "group reset"): "Read",
     (_GROUP, "group delete"): "Delete",
     (_GROUP, "perf consume"): "Read",

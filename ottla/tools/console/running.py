@@ -18,9 +18,9 @@ from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
 from ottla.console.configuration import read_configuration
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.tools import profiles
 from ottla.tools.connection.client_config import read_options
 from ottla.tools.output import Output, note

@@ -5,8 +5,8 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import check_exists
 from ottla.tools import options
-from ottla.tools.group.types import check_exists
 from ottla.tools.output import Output, is_terminal
 
 

@@ -4,11 +4,11 @@ from typing import Any
 
 import click
 
-from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.ends import known_ends
+from ottla.operations.offsets.groups import describe_group
 from ottla.tools import options
-from ottla.tools.group.types import describe_group
 from ottla.tools.output import Output, note
 
 _OFFSET_COLUMNS = (
@@ -47,7 +47,7 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
     committed = offsets.committed_offsets(brokers, group.group_id)
     owners = {key: member for member in group.members for key in member.assignment}
     keys = sorted({*committed, *owners})
-    ends = end_offsets(brokers, keys)
+    ends = known_ends(brokers, keys)
     rows = []
     for key in keys:
         # The coordinator reports -1 if no offset is committed.
@@ -69,22 +69,6 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def end_offsets(brokers: Brokers, keys: list[tuple[str, int]]) -> dict[tuple[str, int], int]:
-    """Return the end offsets of the partitions that still exist."""
-    ends: dict[tuple[str, int], int] = {}
-    for topic in sorted({topic for topic, _ in keys}):
-        requested = {key: offsets.LATEST for key in keys if key[0] == topic}
-        try:
-            offsets_found = offsets.list_offsets(brokers, requested)
-        except ApiError as error:
-            # A group outlives the topics that it has read.
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            continue
-        ends.update({key: value.offset for key, value in offsets_found.items()})
-    return ends
 
 
 def _member_rows(group: groups.Group) -> list[dict[str, Any]]:

@@ -1,26 +1,34 @@
 """`ottla group reset GROUP`: show how a group's offsets would move; --execute moves them.
 
-Follows kafka-consumer-groups --reset-offsets: the group must have no members.
+Follows kafka-consumer-groups --reset-offsets: the group must have no members. The target can also
+be a position, or the offsets of another group.
 """
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
-from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import offsets
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.brokers import Brokers
-from ottla.client.resets import Move
+from ottla.operations.offsets.plans import (
+    Key,
+    OffsetPlan,
+    ResetRequest,
+    Strategy,
+    current_offsets,
+    notes_of,
+)
+from ottla.operations.offsets.resets import NothingSelected, plan_reset
+from ottla.operations.offsets.resets import execute as execute_plan
 from ottla.tools import options
-from ottla.tools.group.targets import NAMES, as_typed, choose, planned, targeted, warnings
-from ottla.tools.group.types import describe_group
+from ottla.tools.group.targets import FROM_FILE, NAMES, as_typed, choose, read_offsets, targeted
 from ottla.tools.output import Output, note
 from ottla.tools.topic_partitions import parse_topic_partitions
 
 _COLUMNS = ("topic", "partition", "current_offset", "new_offset")
-# States of a group without members; a group that does not exist is Dead.
-_IDLE = ("Empty", "Dead")
+_TO_GROUP = "to_group"
 
 
 @click.command("reset")
@@ -33,6 +41,12 @@ _IDLE = ("Empty", "Dead")
     help="Only this topic, or these partitions of it; default: all with committed offsets.",
 )
 @targeted
+@click.option(
+    "--to-group",
+    metavar="GROUP",
+    shell_complete=options.complete_group,
+    help="Reset to the committed offsets of another group.",
+)
 @click.option("--execute", is_flag=True, help="Execute the reset (default: dry run).")
 @options.connected
 def command(
@@ -45,69 +59,75 @@ def command(
 ) -> None:
     """Reset the committed offsets of a group, with the options of kafka-consumer-groups.
 
-    `ottla group seek` also takes the offsets of another group or of a file.
-
     \b
     ottla group reset billing --to @-1h --execute
     ottla group reset billing --topic orders --shift-by -10 --execute
+    ottla group reset billing-v2 --to-group billing --execute
     """
-    chosen = choose(option_values)
-    if chosen is None:
-        raise click.UsageError(f"Choose the target with exactly one of {as_typed(NAMES)}.")
-    refuse_while_active(brokers, group)
-    committed = offsets.committed_offsets(brokers, group)
-    keys = (
-        parse_topic_partitions(brokers, topic_partitions) if topic_partitions else list(committed)
-    )
-    if not keys:
+    chosen = choose(option_values, also=[_TO_GROUP])
+    offsets = _offsets(brokers, group, option_values)
+    if chosen is None and offsets is None:
+        raise click.UsageError(
+            f"Choose the target with exactly one of {as_typed([*NAMES, _TO_GROUP])}."
+        )
+    strategy, amount = chosen or (Strategy.FROM_FILE, None)
+    keys = tuple(parse_topic_partitions(brokers, topic_partitions))
+    if offsets is not None and topic_partitions:
+        keys = tuple(key for key in keys if key in offsets)
+        if not keys:
+            raise click.UsageError(
+                "There are no offsets for these partitions: name others with --topic."
+            )
+    request = ResetRequest(group, strategy, (), keys, amount, offsets or {})
+    try:
+        plan = plan_reset(brokers, request, time.time_ns() // 1_000_000)
+    except NothingSelected as error:
         raise click.UsageError(
             f"Group {group!r} has no committed offsets: name the topic with --topic TOPIC."
-        )
-    try:
-        current = {key: row.offset for key, row in committed.items() if row.offset >= 0}
-        moves = planned(brokers, *chosen, keys, current)
-    except ValueError as error:
+        ) from error
+    except ConfigError as error:
         raise click.UsageError(str(error)) from error
+    if plan.obstacle:
+        raise ApiError(ErrorCode.NON_EMPTY_GROUP, plan.obstacle)
     if execute:
-        offsets.commit_offsets(
-            brokers,
-            group,
-            {(move.topic, move.partition): offsets.CommittedOffset(move.target) for move in moves},
+        execute_plan(brokers, plan)
+    _show(output, plan, execute=execute)
+
+
+def _offsets(
+    brokers: Brokers, group: str, option_values: Mapping[str, Any]
+) -> dict[Key, int] | None:
+    """Return the offsets of a file or of another group."""
+    file, other = option_values[FROM_FILE], option_values[_TO_GROUP]
+    if file is not None:
+        return read_offsets(file)
+    if other is None:
+        return None
+    if other == group:
+        raise click.UsageError("--to-group names the group itself: name another one")
+    offsets = current_offsets(brokers, other)
+    if not offsets:
+        raise click.UsageError(
+            f"Group {other!r} has no committed offsets; `ottla group list` lists the groups."
         )
-    show_moves(output, group, moves, execute=execute)
+    return offsets
 
 
-def show_moves(output: Output, group: str, moves: Sequence[Move], *, execute: bool) -> None:
-    """Print the moves, and warn of offsets that a partition does not contain."""
+def _show(output: Output, plan: OffsetPlan, *, execute: bool) -> None:
+    """Print the plan, and warn of offsets that a partition does not contain."""
     rows = [
         {
-            "group": group,
-            "topic": move.topic,
-            "partition": move.partition,
-            "current_offset": move.current,
-            "new_offset": move.target,
+            "group": plan.group_id,
+            "topic": row.topic,
+            "partition": row.partition,
+            "current_offset": row.before,
+            "new_offset": row.after,
             "executed": execute,
         }
-        for move in moves
+        for row in plan.differences
     ]
     output.rows(rows, _COLUMNS)
-    for sentence in warnings(moves):
+    for sentence in notes_of(plan.differences):
         note(sentence)
     if not execute:
         note("Dry run, nothing was changed: add --execute to move the offsets.")
-
-
-def refuse_while_active(brokers: Brokers, group: str) -> None:
-    """Raise ApiError NON_EMPTY_GROUP if the group has members."""
-    try:
-        state = describe_group(brokers, group).state
-    except ApiError as error:
-        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        # Offsets may be committed for a group before its first consumer starts.
-        return
-    if state not in _IDLE:
-        raise ApiError(
-            ErrorCode.NON_EMPTY_GROUP,
-            f"Group {group!r} is active ({state}): stop its consumers first, then reset it.",
-        )

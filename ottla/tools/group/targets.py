@@ -1,20 +1,22 @@
-"""The target options of `ottla group reset` and `ottla streams reset`, and the moves they cause."""
+"""The target options of `ottla group reset` and `ottla streams reset`."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import click
 
+from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred
-from ottla.client.admin import offsets
-from ottla.client.brokers import Brokers
-from ottla.client.resets import Bounds, Move, Partition, Target, plan_moves
-from ottla.tools.moments import parse_moment
+from ottla.operations.offsets.moments import parse_moment
+from ottla.operations.offsets.plans import Key, Strategy
+from ottla.tools.text_files import read_text
 
 _parse_duration = deferred("ottla.client.config.durations", "parse_duration")
-_target_of = deferred("ottla.tools.group.expressions", "target_of")
+_parse_offsets = deferred("ottla.operations.offsets.files", "parse_offsets")
+_strategy_of = deferred("ottla.operations.offsets.positions", "strategy_of")
 
+FROM_FILE = "from_file"
 _OPTIONS = (
     click.option(
         "--to",
@@ -26,7 +28,9 @@ _OPTIONS = (
     click.option("--to-latest", is_flag=True, help="Reset to the end."),
     click.option("--to-offset", type=click.IntRange(min=0), help="Reset to this offset."),
     click.option(
-        "--to-datetime", metavar="TIME", help="Reset to the first record at or after a time (UTC)."
+        "--to-datetime",
+        metavar="TIME",
+        help="Reset to the first record at or after a time (UTC): 2026-02-14T12:00:00Z, -1h.",
     ),
     click.option(
         "--by-duration", metavar="AGE", help="Reset to the first record of the last 90s, 2h or P1D."
@@ -34,8 +38,17 @@ _OPTIONS = (
     click.option(
         "--shift-by", type=int, help="Shift by this number of records; negative moves back."
     ),
+    click.option(
+        "--from-file",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        help="Reset to the offsets in a file of lines TOPIC,PARTITION,OFFSET.",
+    ),
 )
-NAMES = ("to_earliest", "to_latest", "to", "to_offset", "to_datetime", "by_duration", "shift_by")
+NAMES = (
+    *("to_earliest", "to_latest", "to", "to_offset", "to_datetime", "by_duration", "shift_by"),
+    FROM_FILE,
+)
 
 
 def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -45,8 +58,8 @@ def targeted(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Target, int] | None:
-    """Return the requested target, with its offset, shift or time in ms; None if none is given.
+def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Strategy, int] | None:
+    """Return the requested strategy, with its offset, shift or time in ms; None if there is none.
 
     UsageError if more than one of these options and of those in `also` is given, or if a position,
     a time or a duration cannot be parsed.
@@ -64,20 +77,16 @@ def choose(options: Mapping[str, Any], *, also: Iterable[str] = ()) -> tuple[Tar
     try:
         match name:
             case "to":
-                target: tuple[Target, int] = _target_of(options[name], now_ms)
+                target: tuple[Strategy, int] = _strategy_of(options[name], now_ms)
                 return target
             case "to_datetime":
-                return Target.TIME, parse_moment(options[name], now_ms)
+                return Strategy.TO_DATETIME, parse_moment(options[name], now_ms)
             case "by_duration":
-                return Target.TIME, now_ms - int(_parse_duration(options[name]))
-            case "to_offset":
-                return Target.OFFSET, options[name]
-            case "shift_by":
-                return Target.SHIFT, options[name]
-            case "to_earliest":
-                return Target.EARLIEST, 0
-            case "to_latest":
-                return Target.LATEST, 0
+                return Strategy.TO_DATETIME, now_ms - int(_parse_duration(options[name]))
+            case "to_offset" | "shift_by":
+                return Strategy(name.replace("_", "-")), options[name]
+            case "to_earliest" | "to_latest":
+                return Strategy(name.replace("_", "-")), 0
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     return None
@@ -88,33 +97,13 @@ def as_typed(names: Iterable[str]) -> str:
     return ", ".join("--" + name.replace("_", "-") for name in names)
 
 
-def planned(
-    brokers: Brokers,
-    target: Target,
-    amount: int,
-    keys: Sequence[Partition],
-    current: Mapping[Partition, int],
-) -> list[Move]:
-    """Return the moves of partitions, within their bounds; raises the ValueError of `plan_moves`."""
-    bounds = bounds_of(brokers, keys)
-    at_time = offsets.offsets_at(brokers, keys, amount) if target is Target.TIME else {}
-    return plan_moves(target, amount, bounds=bounds, current=current, at_time=at_time)
-
-
-def bounds_of(brokers: Brokers, keys: Sequence[Partition]) -> dict[Partition, Bounds]:
-    """Return the bounds of partitions."""
-    starts = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.EARLIEST))
-    ends = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.LATEST))
-    return {key: Bounds(starts[key].offset, ends[key].offset) for key in keys}
-
-
-def warnings(moves: Iterable[Move]) -> list[str]:
-    """Return a warning for each partition that does not contain the requested offset."""
-    texts = []
-    for move in moves:
-        if move.requested is not None and move.requested != move.target:
-            side = "before its first record" if move.requested < move.target else "past its end"
-            texts.append(
-                f"{move.topic}-{move.partition}: offset {move.requested} is {side}; using {move.target}."
-            )
-    return texts
+def read_offsets(file: str) -> dict[Key, int]:
+    """Return the offsets of a file; UsageError if it has none, or names an invalid line."""
+    text = read_text(file)
+    try:
+        offsets: dict[Key, int] = _parse_offsets(text)
+    except ConfigError as error:
+        raise click.UsageError(f"{file}, {error}") from error
+    if not offsets:
+        raise click.UsageError(f"{file} contains no line TOPIC,PARTITION,OFFSET.")
+    return offsets

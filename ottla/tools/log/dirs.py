@@ -29,10 +29,11 @@ def command(
     """
     for name in names:
         topics.describe_topic(brokers, name)
+    node_ids = [broker.node_id for broker in running_brokers(brokers, broker_ids)]
     directories = [
-        (broker.node_id, directory)
-        for broker in running_brokers(brokers, broker_ids)
-        for directory in replicas.list_log_dirs(brokers, broker.node_id)
+        (node_id, directory)
+        for node_id, rows in replicas.list_all_log_dirs(brokers, node_ids).items()
+        for directory in rows
     ]
     rows = [
         {

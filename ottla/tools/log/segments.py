@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from ottla.base.errors import OttlaError
+from ottla.operations.offsets.moments import render_moment
 from ottla.storage.files import scan
-from ottla.tools.moments import render_moment
 from ottla.wire import group_records
 from ottla.wire.records import control, records
 from ottla.wire.records.batch import HEADER_SIZE, BatchHeader

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.base.uuids import uuid_text
+from ottla.operations.offsets.moments import render_moment
 from ottla.storage.files import checkpoints, txn_index
 from ottla.storage.files.formats import OFFSET_ENTRY, TIME_ENTRY, whole_entries
 from ottla.storage.log.producers import ProducerState
-from ottla.tools.moments import render_moment
 
 Row = dict[str, Any]
 

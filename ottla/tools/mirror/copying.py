@@ -27,10 +27,10 @@ from ottla.client.producer.futures import DeliveryFuture
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.records import RecordMetadata
-from ottla.streams.pipelines.translation import Point
-from ottla.tools.group.types import check_exists
-from ottla.tools.mirror.routes import Points, Route, prepare, read_points, translate_groups
-from ottla.tools.positions import BEGINNING, Position, resolve
+from ottla.operations.mirror.routes import Points, Route, prepare, read_points, translate_groups
+from ottla.operations.mirror.translation import Point
+from ottla.operations.offsets.groups import check_exists
+from ottla.operations.offsets.positions import BEGINNING, Position, resolve
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 

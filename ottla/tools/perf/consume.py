@@ -11,12 +11,12 @@ from ottla.client.brokers import Brokers
 from ottla.client.group.record_consumer import open_record_consumer
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.transport import TopicPartition
+from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_position, resolve
 from ottla.tools import options
 from ottla.tools.measuring import plot
 from ottla.tools.measuring.consuming import ConsumerRun
 from ottla.tools.output import Output, note
 from ottla.tools.perf import client_options
-from ottla.tools.positions import BEGINNING, Anchor, Position, parse_position, resolve
 
 _COLUMNS = ("topic", "records", "seconds", "records_per_second", "mb", "mb_per_second", "rebalance_ms")  # fmt: skip
 

@@ -9,11 +9,11 @@ from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.raw.producer import RecordProducer
+from ottla.operations.offsets.positions import Anchor, Position, resolve
 from ottla.tools import options
 from ottla.tools.measuring import plot, round_trips
 from ottla.tools.output import Output
 from ottla.tools.perf import client_options
-from ottla.tools.positions import Anchor, Position, resolve
 
 _COLUMNS = ("topic", "records", "average_ms", "p50", "p99", "p99.9", "maximum_ms")
 

@@ -11,10 +11,10 @@ import click
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.transport import TopicPartition
+from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, Progress
-from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
 from ottla.tools.record.goal import Goal

@@ -1,16 +1,13 @@
 """A search in the brokers: one after the other, each in the partitions that it leads."""
 
-import base64
-import http.client
-import json
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-from urllib.parse import urlencode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ottla.base.errors import ApiError, OttlaError
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
+from ottla.operations.search.remote import Row, match_of, search_rows
+from ottla.operations.survey.http import HttpError
 from ottla.tools.http_addresses import Address, http_addresses
 from ottla.tools.search.request import OnMatch, Result, Search
 from ottla.tools.signals import StopSignals
@@ -91,7 +88,7 @@ class RemoteSearch:
             match row["type"]:
                 case "match":
                     self._matches += 1
-                    on_match(_record(row))
+                    on_match(_record(address, row))
                 case "progress":
                     self._advance(number, row["next_offset"], advance)
                     records = row["records"]
@@ -115,7 +112,7 @@ class RemoteSearch:
         advance(max(offset - self._left[number], 0))
         self._left[number] = max(offset, self._left[number])
 
-    def _query(self, number: int) -> str:
+    def _query(self, number: int) -> list[tuple[str, object]]:
         search, filters = self._search, self._search.filters
         parameters: list[tuple[str, object]] = [
             ("topic", search.topic),
@@ -136,56 +133,34 @@ class RemoteSearch:
             parameters.append(("ignore_case", "true"))
         if search.read_committed:
             parameters.append(("isolation", "read_committed"))
-        return urlencode(parameters)
+        return parameters
 
 
-def _rows(address: Address, query: str) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a search; the connection is closed at the end, or if the caller stops."""
-    connection = http.client.HTTPConnection(*address, timeout=_TIMEOUT_S)
-    name = f"{address[0]}:{address[1]}"
+def _rows(address: Address, query: Iterable[tuple[str, object]]) -> Iterator[Row]:
     try:
-        try:
-            connection.request("GET", f"/search?{query}")
-            response = connection.getresponse()
-            if response.status != http.client.OK:
-                text = response.read().decode(errors="replace").strip().rstrip(".")
-                raise OttlaError(f"the broker at http://{name} rejects the search: {text}")
-            last = ""
-            while line := response.readline():
-                row: dict[str, Any] = json.loads(line)
-                last = row["type"]
-                yield row
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise OttlaError(
-                f"the search at http://{name} failed ({error}): name the HTTP port with --http, or use "
-                "--local"
-            ) from error
-        if last != "end":
-            raise OttlaError(f"the broker at http://{name} closed the connection during the search")
-    finally:
-        connection.close()
+        yield from search_rows(_url(address), query, _TIMEOUT_S)
+    except HttpError as error:
+        if error.status:
+            raise OttlaError(f"the broker at {error}") from error
+        raise OttlaError(
+            f"the search failed ({error}): name the HTTP port with --http, or use --local"
+        ) from error
 
 
-def _record(row: Mapping[str, Any]) -> ConsumedRecord:
-    parts = row.get("headers", [])
-    headers = [
-        (name, None if value is None else value.encode())
-        for name, value in zip(parts[::2], parts[1::2], strict=True)
-    ]
+def _url(address: Address) -> str:
+    host, port = address
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _record(address: Address, row: Row) -> ConsumedRecord:
+    record = match_of(_url(address), row).record
     return ConsumedRecord(
         row["topic"],
         row["partition"],
-        row["offset"],
-        row["ts"],
+        record.offset,
+        record.timestamp,
         row["tstype"],
-        _data(row, "key"),
-        _data(row, "payload"),
-        headers,
+        record.key,
+        record.value,
+        list(record.headers),
     )
-
-
-def _data(row: Mapping[str, Any], name: str) -> bytes | None:
-    if f"{name}_base64" in row:
-        return base64.b64decode(row[f"{name}_base64"])
-    text = row[name]
-    return None if text is None else str(text).encode()

@@ -11,10 +11,10 @@ from ottla.base.errors import OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
+from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.server.search.filters import Filters, Matcher
 from ottla.tools.http_addresses import parse_address
 from ottla.tools.output import Output, Progress, count_text, note
-from ottla.tools.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools.record.formats import compile_format, json_format
 from ottla.tools.search.local import LocalSearch
 from ottla.tools.search.remote import RemoteSearch, addresses

@@ -8,10 +8,10 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.moments import render_moment
 from ottla.streams.application.listing import NOT_RUNNING, RUNNING, Instance, instances_of
 from ottla.tools import options
 from ottla.tools.group.describe import offset_rows
-from ottla.tools.moments import render_moment
 from ottla.tools.output import Output, note
 
 _OFFSETS = ("application_id", "topic", "partition", "current_offset", "log_end_offset", "lag")

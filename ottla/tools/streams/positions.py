@@ -14,23 +14,28 @@ import click
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
-from ottla.client.resets import Move, Partition, Target, plan_moves
-from ottla.tools.group.targets import bounds_of, choose, planned, warnings
-from ottla.tools.text_files import is_number, read_text
-
-FROM_FILE = "from_file"
+from ottla.operations.offsets.plans import (
+    Key,
+    OffsetDifference,
+    ResetRequest,
+    Strategy,
+    notes_of,
+    plan_partitions,
+    read_bounds,
+)
+from ottla.tools.group.targets import FROM_FILE, choose, read_offsets
 
 
 def plan_positions(
-    brokers: Brokers, options: Mapping[str, Any], current: Mapping[Partition, int]
-) -> tuple[list[Move], list[str]]:
-    """Return the moves of partitions, and warnings about them.
+    brokers: Brokers, options: Mapping[str, Any], current: Mapping[Key, int]
+) -> tuple[list[OffsetDifference], list[str]]:
+    """Return the differences of partitions, and warnings about them.
 
     ApiError UNKNOWN_TOPIC_OR_PARTITION if a topic does not exist, UsageError for contradictory
     options.
     """
-    chosen = choose(options, also=(FROM_FILE,))
-    lines = None if options[FROM_FILE] is None else read_plan(options[FROM_FILE])
+    chosen = choose(options)
+    lines = None if options[FROM_FILE] is None else read_offsets(options[FROM_FILE])
     inputs, ends = options["input_topics"], options["intermediate_topics"]
     if set(inputs) & set(ends):
         name = min(set(inputs) & set(ends))
@@ -48,16 +53,16 @@ def plan_positions(
     _check_known([*inputs, *ends], counts)
     keys = [(topic, n) for topic in inputs for n in range(counts[topic])]
     if lines is not None:
-        moves = _of_file(brokers, lines, keys, current)
+        _check_lines(lines, keys)
+        moves = _planned(brokers, (Strategy.FROM_FILE, 0), keys, current, lines)
     else:
-        moves = _of_target(brokers, chosen or (Target.EARLIEST, 0), keys, current)
-    notes = warnings(moves) + _unfound(chosen, keys, current)
+        moves = _planned(brokers, chosen or (Strategy.TO_EARLIEST, 0), keys, current)
+    notes = notes_of(moves) + _unfound(chosen, keys, current)
     at_end = [(topic, n) for topic in ends for n in range(counts[topic])]
-    moves += planned(brokers, Target.LATEST, 0, at_end, current) if at_end else []
-    named = {(move.topic, move.partition) for move in moves}
-    unnamed = {key for key in current if key not in named and key[1] < counts.get(key[0], 0)}
-    stay = {key: current[key] for key in unnamed}
-    return moves + _staying(brokers, stay), notes
+    moves += _planned(brokers, (Strategy.TO_LATEST, 0), at_end, current)
+    named = {row.key for row in moves}
+    stay = [key for key in current if key not in named and key[1] < counts.get(key[0], 0)]
+    return moves + _planned(brokers, (Strategy.TO_CURRENT, 0), stay, current), notes
 
 
 def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:
@@ -70,26 +75,24 @@ def _check_known(names: Sequence[str], counts: Mapping[str, int]) -> None:
         )
 
 
-def _of_target(
+def _planned(
     brokers: Brokers,
-    target: tuple[Target, int],
-    keys: Sequence[Partition],
-    current: Mapping[Partition, int],
-) -> list[Move]:
-    if target[0] is not Target.SHIFT:
-        return planned(brokers, *target, keys, current) if keys else []
-    # As in Kafka's tool, whose consumer starts at the end of partitions without a committed offset.
-    bounds = bounds_of(brokers, keys)
-    known = {key: current.get(key, bounds[key].end) for key in keys}
-    return plan_moves(*target, bounds=bounds, current=known, at_time={})
+    target: tuple[Strategy, int],
+    keys: Sequence[Key],
+    current: Mapping[Key, int],
+    offsets: Mapping[Key, int] | None = None,
+) -> list[OffsetDifference]:
+    strategy, amount = target
+    if strategy is Strategy.SHIFT_BY:
+        # As in Kafka's tool, whose consumer starts at the end of partitions without a committed
+        # offset.
+        bounds = read_bounds(brokers, keys)
+        current = {key: current.get(key, bounds[key].end) for key in keys}
+    request = ResetRequest("", strategy, amount=amount, offsets=offsets or {})
+    return list(plan_partitions(brokers, request, keys, current))
 
 
-def _of_file(
-    brokers: Brokers,
-    lines: Mapping[Partition, int],
-    keys: Sequence[Partition],
-    current: Mapping[Partition, int],
-) -> list[Move]:
+def _check_lines(lines: Mapping[Key, int], keys: Sequence[Key]) -> None:
     for wrong, verb in (
         (set(keys) - set(lines), "does not contain"),
         (set(lines) - set(keys), "contains"),
@@ -98,45 +101,16 @@ def _of_file(
             topic, partition = min(wrong)
             why = "" if verb == "does not contain" else ", which is not of an input topic"
             raise click.UsageError(f"The file of --from-file {verb} {topic}-{partition}{why}.")
-    return plan_moves(
-        Target.FILE, 0, bounds=bounds_of(brokers, keys), current=current, at_time=lines
-    )
-
-
-def _staying(brokers: Brokers, stay: Mapping[Partition, int]) -> list[Move]:
-    if not stay:
-        return []
-    bounds = bounds_of(brokers, sorted(stay))
-    return plan_moves(Target.FILE, 0, bounds=bounds, current=stay, at_time=stay)
 
 
 def _unfound(
-    chosen: tuple[Target, int] | None,
-    keys: Sequence[Partition],
-    current: Mapping[Partition, int],
+    chosen: tuple[Strategy, int] | None,
+    keys: Sequence[Key],
+    current: Mapping[Key, int],
 ) -> list[str]:
-    if chosen is None or chosen[0] is not Target.SHIFT:
+    if chosen is None or chosen[0] is not Strategy.SHIFT_BY:
         return []
     return [
         f"{topic}-{partition}: no committed offset; shifted from the end offset."
         for topic, partition in sorted(set(keys) - set(current))
     ]
-
-
-def read_plan(file: str) -> dict[Partition, int]:
-    """Return the offsets of a file of lines TOPIC,PARTITION,OFFSET; UsageError names an invalid
-    line.
-    """
-    plan: dict[Partition, int] = {}
-    for number, line in enumerate(read_text(file).splitlines(), 1):
-        if not line.strip():
-            continue
-        parts = [part.strip() for part in line.split(",")]
-        if len(parts) != 3 or not (is_number(parts[1], 32) and is_number(parts[2], 64)):
-            raise click.UsageError(
-                f"{file}, line {number}: {line!r} is not of the form TOPIC,PARTITION,OFFSET."
-            )
-        plan[parts[0], int(parts[1])] = int(parts[2])
-    if not plan:
-        raise click.UsageError(f"{file} contains no line TOPIC,PARTITION,OFFSET.")
-    return plan

@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from ottla.base.loading import deferred
 from ottla.client.admin.groups import Group
 from ottla.client.brokers import Brokers
-from ottla.client.resets import Move
+from ottla.operations.offsets.plans import OffsetDifference
 from ottla.streams.application.reset import (
     CHECKPOINT,
     GROUP,
@@ -65,12 +65,6 @@ def _topics(name: str, help_text: str) -> Callable[[options.Function], options.F
     "--input-topics", "Reset these to the position of the options below; default: the beginning."
 )
 @targeted
-@click.option(
-    "--from-file",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="Reset to the offsets in a file of lines TOPIC,PARTITION,OFFSET.",
-)
 @_topics("--intermediate-topics", "Reset these to their end.")
 @_topics("--internal-topics", "Delete only these internal topics; default: all.")
 @click.option("--state-dir", metavar="FOLDER", help="The application's state_dir, if it sets one.")
@@ -131,7 +125,7 @@ def _reset(brokers: Brokers, output: Output, option_values: dict[str, Any]) -> N
     moves, notes = _plan_positions(brokers, option_values, current)
     removals = plan_reset(brokers, name, checkpoint, option_values["internal_topics"])
     if option_values["execute"]:
-        positions = {(move.topic, move.partition): move.target for move in moves}
+        positions = {row.key: row.after for row in moves if row.after is not None}
         execute_reset(brokers, name, removals, positions, members)
     rows = _rows(option_values, removals, moves)
     columns = _POSITION_COLUMNS if moves else _COLUMNS
@@ -149,7 +143,7 @@ def _reset(brokers: Brokers, output: Output, option_values: dict[str, Any]) -> N
 
 
 def _rows(
-    option_values: dict[str, Any], removals: Sequence[Removal], moves: Sequence[Move]
+    option_values: dict[str, Any], removals: Sequence[Removal], moves: Sequence[OffsetDifference]
 ) -> list[dict[str, Any]]:
     name = option_values["application_id"]
     facts = {"application_id": name, "executed": option_values["execute"]}
@@ -165,8 +159,8 @@ def _rows(
             "kind": _POSITION,
             "name": move.topic,
             "partition": move.partition,
-            "current_offset": move.current,
-            "new_offset": move.target,
+            "current_offset": move.before,
+            "new_offset": move.after,
         }
         for move in moves
     ]

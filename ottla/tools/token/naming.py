@@ -7,7 +7,7 @@ from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
 from ottla.operations.access.tokens import hmac_of, row_of
-from ottla.tools.moments import render_moment
+from ottla.operations.offsets.moments import render_moment
 
 # HmacSHA512.
 _HMAC_BYTES = 64

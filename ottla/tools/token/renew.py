@@ -4,8 +4,8 @@ import click
 
 from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.moments import render_moment
 from ottla.tools import options
-from ottla.tools.moments import render_moment
 from ottla.tools.output import Output
 from ottla.tools.token.naming import find
 

@@ -10,9 +10,9 @@ from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.positions import Anchor, parse_position, resolve
 from ottla.tools import options
 from ottla.tools.output import Output, count_text
-from ottla.tools.positions import Anchor, parse_position, resolve
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 from ottla.tools.topic_partitions import check_partition

@@ -14,9 +14,9 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
 from ottla.operations.json_documents import offsets_of
+from ottla.operations.offsets.positions import Anchor, Position, parse_position, resolve
 from ottla.tools import options
 from ottla.tools.output import Output, count_text, is_terminal, note
-from ottla.tools.positions import Anchor, Position, parse_position, resolve
 from ottla.tools.text_files import read_json
 from ottla.tools.topic_partitions import Partition, check_partition, parse_topic_partitions
 

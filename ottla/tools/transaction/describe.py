@@ -6,8 +6,8 @@ import click
 
 from ottla.client.admin import transactions
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.moments import render_moment
 from ottla.tools import options
-from ottla.tools.moments import render_moment
 from ottla.tools.output import Output
 
 _COLUMNS = ("transactional_id", "coordinator", "producer_id", "producer_epoch", "state",

@@ -4,9 +4,9 @@ import click
 
 from ottla.client.admin import transactions
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.moments import render_moment
 from ottla.tools import options
 from ottla.tools.broker_ids import running_brokers
-from ottla.tools.moments import render_moment
 from ottla.tools.output import Output
 from ottla.tools.topic_partitions import parse_topic_partitions
 

@@ -2,10 +2,10 @@
 
 Versions 0-5; what each one added:
 
-    2     PRODUCER_FENCED may be answered
+    2     PRODUCER_FENCED may be returned
     3     flexible
     4     several transactions and verify_only, for brokers (KIP-890)
-    5     TRANSACTION_ABORTABLE may be answered (KIP-890)
+    5     TRANSACTION_ABORTABLE may be returned (KIP-890)
 """
 
 from ottla.wire.schema import Message, Struct, array, boolean, int16, int32, int64, string

@@ -3,7 +3,7 @@
 Versions 0-3; what each one added:
 
     2     flexible
-    3     THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+    3     THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
 """
 
 from ottla.wire.schema import Message, Struct, array, boolean, int16, int32, string

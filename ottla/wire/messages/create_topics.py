@@ -5,7 +5,7 @@ Versions 2-7; what each one added:
     2     throttle time
     4     -1 partitions or replicas: the broker's default (KIP-464)
     5     flexible; partitions, replicas and configs in the response (KIP-525)
-    6     THROTTLING_QUOTA_EXCEEDED may be answered (KIP-599)
+    6     THROTTLING_QUOTA_EXCEEDED may be returned (KIP-599)
     7     topic id in the response
 """
 

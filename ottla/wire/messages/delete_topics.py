@@ -3,7 +3,7 @@
 Versions 1-6; what each one added:
 
     1     throttle time
-    3     TOPIC_DELETION_DISABLED may be answered
+    3     TOPIC_DELETION_DISABLED may be returned
     4     flexible
     5     error message; THROTTLING_QUOTA_EXCEEDED (KIP-599)
     6     by topic id or name, in `topics`

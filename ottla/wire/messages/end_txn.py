@@ -2,9 +2,9 @@
 
 Versions 0-5; what each one added:
 
-    2     PRODUCER_FENCED may be answered
+    2     PRODUCER_FENCED may be returned
     3     flexible
-    4     TRANSACTION_ABORTABLE may be answered (KIP-890)
+    4     TRANSACTION_ABORTABLE may be returned (KIP-890)
     5     the epoch is raised with every transaction and returned (KIP-890)
 """
 

@@ -6,7 +6,7 @@ Versions 0-6; what each one added:
     1     key type (0 group, 1 transaction, 2 share); throttle time, error message
     3     flexible
     4     many keys at once (KIP-699)
-    5     TRANSACTION_ABORTABLE may be answered (KIP-890)
+    5     TRANSACTION_ABORTABLE may be returned (KIP-890)
     6     share partitions (KIP-932)
 """
 

@@ -4,8 +4,8 @@ Versions 0-6; what each one added:
 
     2     flexible
     3     a producer names its id and epoch to have the epoch raised (KIP-360)
-    4     PRODUCER_FENCED may be answered
-    5     TRANSACTION_ABORTABLE may be answered (KIP-890)
+    4     PRODUCER_FENCED may be returned
+    5     TRANSACTION_ABORTABLE may be returned (KIP-890)
     6     two-phase commit (KIP-939)
 """
 

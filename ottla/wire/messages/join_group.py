@@ -1,5 +1,5 @@
-"""JoinGroup (API key 11): enter a group or a new generation of it; answered when the generation is
-complete.
+"""JoinGroup (API key 11): enter a group or a new generation of it; the response follows when the
+generation is complete.
 
 Versions 0-9; what each one added:
 

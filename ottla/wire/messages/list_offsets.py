@@ -5,7 +5,7 @@ Versions 1-11; what each one added:
     1     one offset and its timestamp a partition
     2     isolation level; throttle time
     4     leader epochs (KIP-320)
-    5     OFFSET_NOT_AVAILABLE may be answered
+    5     OFFSET_NOT_AVAILABLE may be returned
     6     flexible
     7     timestamp -3: the record of the highest timestamp (KIP-734)
     8     timestamp -4: earliest local offset (KIP-405)

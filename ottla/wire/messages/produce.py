@@ -3,17 +3,17 @@
 Versions 3-13; what each one added:
 
     3     transactional id; record batches of format v2
-    4     KAFKA_STORAGE_ERROR may be answered
+    4     KAFKA_STORAGE_ERROR may be returned
     5     log start offset in the response
     7     zstd is allowed (KIP-110)
     8     errors per record, error message (KIP-467)
     9     flexible
     10    current leader and its endpoint on NOT_LEADER_OR_FOLLOWER (KIP-951)
-    11    TRANSACTION_ABORTABLE may be answered (KIP-890)
+    11    TRANSACTION_ABORTABLE may be returned (KIP-890)
     12    implies AddPartitionsToTxn (KIP-890)
     13    topic ids instead of names (KIP-516)
 
-`acks` is 0 (no answer at all), 1 or -1 (all in-sync replicas).
+`acks` is 0 (no response at all), 1 or -1 (all in-sync replicas).
 """
 
 from ottla.base.buffers import Buffer

@@ -4,7 +4,7 @@ Versions 0-5; what each one added:
 
     2     leader epoch (KIP-320)
     3     flexible; member, generation and instance, checked (KIP-447)
-    4     TRANSACTION_ABORTABLE may be answered (KIP-890)
+    4     TRANSACTION_ABORTABLE may be returned (KIP-890)
     5     implies AddOffsetsToTxn (KIP-890)
 """
 

@@ -3,7 +3,7 @@
 Each call converts the bytes of a Fetch response to one Arrow record batch. One pass in Python finds
 the start of each record, numpy reads the varints of all records at once, and Arrow copies keys and
 values with one `take` over the fetched bytes. Bulk readers use it (`ottla.client.read_table`, the
-Spark source); it does not use sockets. Semantics are those of `records.decode_batch` and of
+Spark source); it does not use sockets. Semantics follow `records.decode_batch` and
 org.apache.kafka.clients.consumer.internals.CompletedFetch: control batches and aborted transactions
 are left out. Damage raises the same ApiErrors; no bytes outside the given ones are read.
 """

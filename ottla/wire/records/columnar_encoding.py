@@ -250,7 +250,7 @@ def _header_parts(headers: pa.Array) -> tuple[pa.Array, Integers]:
         raise ValueError("a header has no name")
     values = pairs.field("value").cast(pa.binary())
     encoded = _join([*_sized(names), *_sized(values)])
-    # Consecutive headers are adjacent, so that those of a row are one range of bytes.
+    # Consecutive headers are adjacent, so that the headers of a row are one range of bytes.
     bounds = np.zeros(len(headers) + 1, np.int64)
     np.cumsum(counts, out=bounds[1:])
     offsets = _offsets_of(encoded)[bounds].astype(np.int32)

@@ -88,9 +88,7 @@ def _too_long() -> ApiError:
 
 
 def _disagreement() -> ApiError:
-    return ApiError(
-        ErrorCode.INVALID_RECORD, "The lengths of the records are not those of their batch."
-    )
+    return ApiError(ErrorCode.INVALID_RECORD, "The lengths of the records do not fit their batch.")
 
 
 class _Walk:
@@ -112,7 +110,7 @@ class _Walk:
         return position
 
     def _skip_run(self, position: int, end: int) -> int:
-        """Skip a run of records of one size; does nothing if there is none."""
+        """Skip a run of records of one size; does nothing if no run follows."""
         size, width = _size_at(self._source, position)
         count = min((end - position) // size, _LOOK_AHEAD)
         if count >= _RUN_MIN:

@@ -1,7 +1,7 @@
 """Record formats v0 and v1, of brokers before Kafka 0.11: read from old logs, never written.
 
 One entry of a file is one record, or, if it is compressed, one record whose value contains others.
-It is presented as a batch of one record whose offset is that of its last record: the format
+It is presented as a batch of one record whose offset is the offset of its last record: the format
 contains no more information. Follows org.apache.kafka.common.record.AbstractLegacyRecordBatch and
 LegacyRecord.
 """
@@ -34,7 +34,7 @@ _NO_EPOCH = -1
 
 
 class LegacyRecord(NamedTuple):
-    """One record with its absolute offset; the timestamp is -1 if the record has none."""
+    """One record with its absolute offset; the timestamp is -1 if the record has no timestamp."""
 
     offset: int
     timestamp: int
@@ -91,7 +91,7 @@ def decode(
     except (struct.error, IndexError) as error:
         raise _damaged(f"at offset {header.base_offset}") from error
     if not inner:
-        raise _damaged(f"there is none in the entry at offset {header.base_offset}")
+        raise _damaged(f"no record is in the entry at offset {header.base_offset}")
     # In v1 offsets count from 0, and the entry has the offset of the last; in v0 they are absolute.
     shift = header.base_offset - inner[-1].offset if header.magic == 1 else 0
     time = header.max_timestamp if header.has_log_append_time else None

@@ -36,10 +36,17 @@ class Record(NamedTuple):
     offset: int = 0
 
 
+class NextRecord(NamedTuple):
+    """The record, with its timestamp in ms (-1: none)."""
+
+    offset: int
+    timestamp: int
+
+
 class BatchFields(TypedDict, total=False):
     """The header fields of a new batch; the defaults mean "none".
 
-    `timestamp` (ms) is used for the records that have none of their own.
+    `timestamp` (ms) is used for the records without a timestamp of their own.
     """
 
     base_offset: int
@@ -72,7 +79,7 @@ class InvalidRecordsError(ApiError):
 class RecordsSummary(NamedTuple):
     """The result of a full walk over a batch.
 
-    Timestamps (ms) are those of the records themselves, even if the header says LogAppendTime.
+    Timestamps (ms) are the records' own, even if the header says LogAppendTime.
     Records without one (-1) do not count for `min_timestamp`, which is -1 if none has one.
     `size_bytes` is the decompressed size of the records. Offsets are consecutive unless compaction
     or the client left gaps. `headers_count` is the number of headers of all records together.
@@ -263,6 +270,39 @@ def iterate_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
         position += header.size_bytes
 
 
+def whole_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield position and header of each whole batch of the current format; stops at anything else."""
+    position = 0
+    while position + batch.HEADER_SIZE <= len(buffer):
+        header = batch.parse_header(buffer, position)
+        size = header.size_bytes
+        if header.magic != batch.MAGIC or size < batch.HEADER_SIZE:
+            return
+        if position + size > len(buffer):
+            return
+        yield position, header
+        position += size
+
+
+def next_record(
+    buffer: Buffer, offset: int, *, max_bytes: int = DECOMPRESSED_BYTES_MAX
+) -> tuple[NextRecord | None, int]:
+    """Return the first record at or after `offset`, and the offset behind the batches that were
+    read.
+
+    Control batches are skipped. ApiError if a batch cannot be decoded.
+    """
+    after = offset
+    for position, header in whole_batches(buffer):
+        after = header.last_offset + 1
+        if header.is_control or after <= offset:
+            continue
+        for record in iterate_batch(buffer, position, header, max_bytes=max_bytes):
+            if record.offset >= offset:
+                return NextRecord(record.offset, record.timestamp), after
+    return None, after
+
+
 def iterate_records(buffer: Buffer) -> Iterator[Record]:
     """Yield the records of consecutive batches as a consumer sees them: without control records."""
     for position, header in iterate_batches(buffer):
@@ -420,7 +460,7 @@ def _walk_fields(
         else:
             position += 1
         if position != end or size & 1:
-            raise _invalid("its length is not that of its fields")
+            raise _invalid("its length is not the length of its fields")
         yield (
             (offset >> 1) ^ -(offset & 1),
             (timestamp >> 1) ^ -(timestamp & 1),

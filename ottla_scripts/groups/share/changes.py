@@ -4,6 +4,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.apache import share_groups
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
+from ottla.operations.offsets.groups import IDLE_STATES
 from ottla_scripts.exits import Exit
 from ottla_scripts.flags import Options
 from ottla_scripts.groups import kinds, resetting
@@ -71,7 +72,8 @@ def reset(brokers: Brokers, options: Options) -> None:
     keys = _keys(brokers, options, group)
     resetting.check_partitions(brokers, keys)
     # None of the options needs the present offsets.
-    plan = resetting.prepare(brokers, options, group, keys, lambda brokers, group: {})
+    rows = resetting.prepare(brokers, options, group, keys, None)
+    plan = resetting.targets(rows)
     if "execute" in options:
         with resetting.altering(plan):
             share_groups.alter_share_group_offsets(brokers, group, plan)
@@ -86,7 +88,7 @@ def _check_inactive(brokers: Brokers, group: str) -> None:
             return
         err(java_message(error))
         raise Exit(1) from error
-    if state not in ("Empty", "Dead"):
+    if state not in IDLE_STATES:
         err(f"Share group '{group}' is not empty.")
         raise Exit(1)
 

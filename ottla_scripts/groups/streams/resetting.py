@@ -4,6 +4,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import offsets
 from ottla.client.admin.apache.streams_groups import describe_streams_group
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import IDLE_STATES
 from ottla_scripts.flags import Options
 from ottla_scripts.groups import kinds, resetting
 from ottla_scripts.groups.resetting import Plan, TopicPartition
@@ -21,7 +22,7 @@ def reset(brokers: Brokers, options: Options) -> None:
     plans: dict[str, Plan] = {}
     for name in name_order(dict.fromkeys(kinds.selected(brokers, options, KIND))):
         state = _state(brokers, name)
-        if state not in ("Empty", "Dead", None):
+        if state is not None and state not in IDLE_STATES:
             print_error(
                 f"Assignments can only be reset if the group '{name}' is inactive, but the "
                 f"current state is {state}."
@@ -29,12 +30,18 @@ def reset(brokers: Brokers, options: Options) -> None:
             plans[name] = {}
             continue
         keys = _keys(brokers, options, name)
-        plans[name] = plan = resetting.prepare(brokers, options, name, keys, committed_offsets)
+        rows = resetting.prepare(brokers, options, name, keys, _current)
+        plans[name] = resetting.targets(rows)
         if "execute" in options:
-            resetting.commit(brokers, name, plan)
+            resetting.commit(brokers, name, rows)
             if state is not None:
                 _delete_internal_topics(brokers, options, name)
     resetting.print_plans(options, plans, _WIDTHS)
+
+
+def _current(brokers: Brokers, group: str) -> dict[TopicPartition, int]:
+    rows = committed_offsets(brokers, group).items()
+    return {key: row.offset for key, row in rows if row.offset >= 0}
 
 
 def _state(brokers: Brokers, name: str) -> str | None:

@@ -95,7 +95,7 @@ def _forget_unserved(should: Any, does: Any) -> None:
 
 
 def _is_equal(should: Any, does: Any) -> bool:
-    """Compare values; Ottla may have an error message where Kafka has none."""
+    """Compare values; Ottla may have an error message where Kafka has no message."""
     match should, does:
         case dict(), dict():
             more = does.keys() - should.keys()

@@ -43,7 +43,7 @@ CLOSED = "closed"
 NOTHING = "nothing"
 CLIENT_ID = "recorded"
 _PATIENCE_S = 15.0
-# A request that takes longer gets no answer; rebalances in transcripts are shorter.
+# A request that takes longer gets no response; rebalances in transcripts are shorter.
 _ANSWER_S = 8.0
 _POLL_S = 0.02
 _LENGTH = struct.Struct(">i")

@@ -44,7 +44,7 @@ ALONE = frozenset({
     "kafka-consumer-perf-test", "kafka-e2e-latency", "kafka-verifiable-producer",
     "kafka-verifiable-consumer",
 })  # fmt: skip
-# The words that the script itself writes before those of its command line.
+# The words that the script itself writes before the words of its command line.
 WORDS = {"zookeeper-shell": ["-server"]}
 # A ZooKeeper's users and their passwords.
 USERS = {"kafka": "secret", "other": "secret"}

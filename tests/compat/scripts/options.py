@@ -1,7 +1,7 @@
 """Records the options of Apache Kafka's tools: `python -m tests.compat.scripts.options`.
 
-The options are those that `--help` prints, for tools with subcommands those of each; test_options
-compares them with ours without Java.
+The options are those that `--help` prints, for tools with subcommands the options of each;
+test_options compares them with ours without Java.
 """
 
 import json

@@ -30,6 +30,6 @@ def test_output_is_that_of_apache_kafkas_tool(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _by_broker(text: str) -> list[str]:
-    """Return the texts of brokers in a fixed order: Apache Kafka's is that of a hash table."""
+    """Return the texts of brokers in a fixed order: Apache Kafka's order is a hash table's."""
     assert text.endswith("\n)\n")
     return sorted(text.removesuffix("\n)\n").split("\n)\n"))

@@ -108,7 +108,9 @@ def test_replica_verification_reports_what_apache_kafkas_reports(kafka: java.Kaf
 def test_mirror_maker_copies_to_and_from_apache_kafka(
     kafka: java.KafkaNode, tmp_path: Path
 ) -> None:
-    """The copy is that of Apache Kafka's MirrorMaker with the same files, in both directions."""
+    """The copy is the same as from Apache Kafka's MirrorMaker with the same files, in both
+    directions.
+    """
     with Cluster() as ottla:
         arguments = [*files(tmp_path, kafka.bootstrap, ottla.bootstrap), "--include", "orders"]
         assert entry.run("kafka-mirror-maker", [*arguments, "--until-end"]) == 0

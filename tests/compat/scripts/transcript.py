@@ -17,12 +17,12 @@ A transcript is a text file. A line starts with one of these marks; the commands
     # a comment
 
 In commands and files, $B is the cluster, $C a second one, $D a folder, $F the folder `files`, $J
-the broker's JMX URL, $Q the address of its KRaft controller, and $L that of its listener with SASL,
-which exists if it is used. $P is the address of its listener with SASL and TLS: its certificate is
-$D/server.crt, with the key in $D/server.pem, and $D/other.crt is another's. $Z is a ZooKeeper whose
-users are `kafka` and `other`, with the password `secret`. $T1, $T2, … are the ids of the delegation
-tokens that earlier commands have created, and $H1, $H2, … their HMACs. The broker has the version
-of the first command's tools.
+the broker's JMX URL, $Q the address of its KRaft controller, and $L the address of its listener
+with SASL, which exists if it is used. $P is the address of its listener with SASL and TLS: its
+certificate is $D/server.crt, with the key in $D/server.pem, and $D/other.crt is another's. $Z is a
+ZooKeeper whose users are `kafka` and `other`, with the password `secret`. $T1, $T2, … are the ids
+of the delegation tokens that earlier commands have created, and $H1, $H2, … their HMACs. The broker
+has the version of the first command's tools.
 
 `$N kafka-…` compares numbers only by their number of decimals: the output contains measurements.
 `$W kafka-…` prints an error in the broker's own words: against Ottla, the rest of the line is
@@ -317,7 +317,7 @@ def clean(lines: list[str], others: Sequence[str] = ()) -> list[str]:
 
 
 def _error_below(lines: list[str]) -> list[str]:
-    """Return argparse4j's sentence as one line, without its suggestions; none if there is none."""
+    """Return argparse4j's sentence as one line, without its suggestions; none if it is missing."""
     start = next((at for at, line in enumerate(lines) if _BELOW_USAGE.match(line)), len(lines))
     text = ""
     for line in itertools.takewhile(str.strip, lines[start:]):

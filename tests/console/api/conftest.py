@@ -7,8 +7,8 @@ from starlette.testclient import TestClient
 
 from ottla.console.accounts.roles import Role
 from ottla.console.app import create_app
-from ottla.console.model.connections import ClusterSettings
 from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 
 PASSWORD = "correct horse battery staple"

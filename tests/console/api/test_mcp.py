@@ -38,7 +38,7 @@ def test_notifications_have_no_answer(client_of: ClientOf) -> None:
 
 
 def test_tools_are_read_only_by_default(client_of: ClientOf) -> None:
-    """/api/mcp offers no change, even to an admin; /api/mcp/write offers those of the role."""
+    """/api/mcp offers no change, even to an admin; /api/mcp/write offers the changes of the role."""
     tools = _ask(client_of, "ada", "tools/list")["result"]["tools"]
     assert all(tool["annotations"]["readOnlyHint"] for tool in tools)
     names = {tool["name"] for tool in tools}

@@ -139,7 +139,7 @@ def test_a_topic_lives_over_the_api(console: Console, client_of: ClientOf) -> No
 
 
 def test_lists_come_in_pages(client_of: ClientOf) -> None:
-    """`next` of a page is `after` of the following one; the last page has none."""
+    """`next` of a page is `after` of the following one; the last page has no `next`."""
     for number in range(5):
         _create(client_of, f"page-{number}")
     client = client_of("vera")

@@ -45,7 +45,7 @@ def _write(brokers: Brokers, transaction: Transaction, *values: bytes) -> None:
 
 
 def _committed(brokers: Brokers, *, none_is_open: bool = True) -> list[bytes]:
-    # A commit is answered before its markers are written.
+    # The response to a commit is sent before its markers are written.
     ends = dict.fromkeys([("t", 0), ("t", 1)], LATEST)
     while none_is_open and (
         list_offsets(brokers, ends, isolation_level=READ_COMMITTED) != list_offsets(brokers, ends)

@@ -7,15 +7,16 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.points import Kind, Period, Subject
 from ottla.console.locks import ClusterLocks
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection, ClusterSettings
+from ottla.console.model.controllers import Controller
 from ottla.console.model.overview import Sample
-from ottla.console.model.requests import metadata as requests
-from ottla.console.model.requests.controllers import Controller
-from ottla.console.model.requests.metadata import Metadata
 from ottla.console.sampler import Listener, Sampler
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey import metadata as requests
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
+from ottla.operations.survey.metadata import Metadata
 from ottla.testing import Cluster
 from tests.unit.console.test_sampler import Recorder
 

@@ -1,4 +1,4 @@
-"""The lines of `kafka-broker-api-versions` are those of Apache Kafka's NodeApiVersions."""
+"""The lines of `kafka-broker-api-versions` are the same as Apache Kafka's NodeApiVersions prints."""
 
 import pytest
 

@@ -146,7 +146,7 @@ def test_mirror_maker_reads_files_of_earlier_versions(
 def test_replica_verification_reports_until_stopped(
     ottla_cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lines are those of Apache Kafka's tool, with the offset that was reached."""
+    """The lines are the same as with Apache Kafka's tool, with the offset that was reached."""
     produce(ottla_cluster, "o", [b"a", b"b"])
 
     def stop(self: verification.Verification) -> None:
@@ -392,7 +392,7 @@ def test_positions_of_other_mirrors_are_not_mirrored(
 def test_two_clusters_are_mirrored_into_one_topic(
     ottla_cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], extra: list[str]
 ) -> None:
-    """Positions and transactions are those of one source: no record is skipped or repeated."""
+    """Positions and transactions belong to one source: no record is skipped or repeated."""
     with Cluster() as other, Cluster() as target:
         for values in ([b"1", b"2"], [b"3"]):
             for number, cluster in enumerate((ottla_cluster, other)):

@@ -119,13 +119,13 @@ def test_file_that_is_not_utf8(
     assert f"{file}, line 1: byte 0xfc is not UTF-8: save the file as UTF-8 text" in errors
 
 
-def test_group_seek_to_a_file_that_is_not_utf8(
+def test_group_reset_to_a_file_that_is_not_utf8(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """`ottla` has the same sentence."""
     file = tmp_path / "latin"
     file.write_bytes(_LATIN)
-    line = ["group", "seek", "g", "--to-file", str(file), "--bootstrap", cluster.bootstrap]
+    line = ["group", "reset", "g", "--from-file", str(file), "--bootstrap", cluster.bootstrap]
     assert run(line) == 1
     assert "byte 0xfc is not UTF-8" in capsys.readouterr().err
 
@@ -146,7 +146,7 @@ def test_group_seek_to_a_file_that_is_not_utf8(
 def test_reset_from_a_file_with_a_line_of_another_form(
     line: str, reason: str, cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sentence is that of the Java tool; no offset is committed."""
+    """The sentence is the Java tool's; no offset is committed."""
     file = tmp_path / "plan.csv"
     file.write_text(f"o,0,2\n{line}\no,0,1\n")
     assert reason in _refused([*_RESET, str(file)], cluster, capsys)
@@ -188,8 +188,8 @@ def test_value_that_is_too_large(
         "topic search o -s 1 -o @{0}",
         "topic trim o --to @{0} --yes",
         "topic trim o --to {0} --yes",
-        "group seek g --topic o --to @{0} --execute",
-        "group seek g --topic o --to -{0} --execute",
+        "group reset g --topic o --to @{0} --execute",
+        "group reset g --topic o --to -{0} --execute",
         "group reset g --topic o --to-datetime {0} --execute",
         "group reset g --topic o --by-duration P{0}D --execute",
     ],

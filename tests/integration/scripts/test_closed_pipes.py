@@ -44,7 +44,7 @@ def _many(ottla_cluster: Cluster) -> Cluster:
 
 
 def test_long_output_is_no_error(many: Cluster) -> None:
-    """The exit code is that of the script, and there is no message."""
+    """The exit code is the script's, and there is no message."""
     at = ("--bootstrap-server", many.bootstrap)
     assert _run_without_reader("kafka-topics", *at, "--list") == (0, "")
     assert _run_without_reader("kafka-topics", *at, "--describe") == (0, "")
@@ -53,7 +53,7 @@ def test_long_output_is_no_error(many: Cluster) -> None:
 
 
 def test_failure_keeps_its_exit_code(many: Cluster) -> None:
-    """The exit code is not that of the pipe, and a message on standard error is printed."""
+    """The exit code is not the pipe's, and a message on standard error is printed."""
     at = ("--bootstrap-server", many.bootstrap)
     assert _run_without_reader("kafka-topics", *at, "--describe", "--topic", "none") == (1, "")
     code, errors = _run_without_reader("kafka-topics", *at, "--nonsense")

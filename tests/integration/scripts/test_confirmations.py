@@ -1,4 +1,4 @@
-"""The script kafka-acls asks before it removes entries, and fails without an answer."""
+"""The script kafka-acls asks before it removes entries, and fails without a confirmation."""
 
 import io
 import sys

@@ -65,7 +65,7 @@ def test_negative_offset_of_a_plan_is_refused(
 def test_plan_with_an_empty_line_between_others_is_refused(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The sentence is that of the Java tool."""
+    """The sentence is the Java tool's."""
     file = tmp_path / "plan.csv"
     file.write_text("o,0,1\n\no,0,2\n")
     _reset(cluster, "--from-file", str(file), "--dry-run")

@@ -72,7 +72,7 @@ def test_beans_of_a_pattern_are_sorted_columns(jmx: Jmx) -> None:
     assert code == 0
     assert names[0] == "time"
     assert names[1:] == sorted(names[1:])
-    # The name is that of the registration, whatever the order of the query.
+    # The name is the registered one, whatever the order of the query.
     assert f"{_LEADERS}:Value" in names
     values = dict(zip(names, lines[1].split(","), strict=True))
     assert values["kafka.server:type=ReplicaManager,name=PartitionCount:Value"] == "2"

@@ -1,4 +1,4 @@
-"""Brokers that log in to each other with SCRAM, as those of Apache Kafka do."""
+"""Brokers that log in to each other with SCRAM, as Apache Kafka's brokers do."""
 
 import json
 import logging

@@ -38,7 +38,7 @@ def _format(settings: dict[str, str], cluster_id: str, **wanted: object) -> Form
 
 
 def run_broker(settings: dict[str, str], then: Callable[[Node], object] = lambda node: None) -> str:
-    """Start and stop a broker, and return the id of its cluster; `then` is called meanwhile."""
+    """Start and stop a broker, and return the id of its cluster; `then` is called in between."""
 
     async def run() -> str:
         node = Node(settings)
@@ -137,7 +137,7 @@ def test_metadata_of_another_cluster_is_kept(tmp_path: Path) -> None:
     [
         ({}, "", "cannot be the id of a cluster"),
         ({}, "a\nb", "cannot be the id of a cluster"),
-        ({"zookeeper_connect": "127.0.0.1:1"}, "c", "there is nothing to format"),
+        ({"zookeeper_connect": "127.0.0.1:1"}, "c", "no directory needs to be formatted"),
         ({"process_roles": "broker"}, "c", "process.roles=broker expects"),
         ({"controller_quorum_voters": "1@a:1,2@b:1"}, "c", "names the controllers 1, 2"),
     ],

@@ -44,7 +44,7 @@ class Ensemble:
 
 @pytest.fixture
 async def ensemble(tmp_path: Path) -> AsyncIterator[Ensemble]:
-    """An ensemble that answers."""
+    """An ensemble that responds."""
     ensemble = Ensemble(tmp_path / "ensemble")
     await ensemble.open()
     yield ensemble
@@ -83,7 +83,9 @@ async def test_ensemble_that_does_not_answer_stops_the_start(tmp_path: Path) -> 
         zookeeper_connect=f"127.0.0.1:{silent}/kafka",
         zookeeper_connection_timeout_ms="200",
     )
-    with pytest.raises(ConfigError, match=rf"zookeeper.connect=.*:{silent} does not answer.*start"):
+    with pytest.raises(
+        ConfigError, match=rf"zookeeper.connect=.*:{silent} does not respond.*start"
+    ):
         await broker.start()
 
 
@@ -258,7 +260,7 @@ async def test_tree_is_served_with_tls_and_a_login(tmp_path: Path) -> None:
 
 
 async def test_background_tasks_of_the_tree_are_monitored(tmp_path: Path) -> None:
-    """A broker reports failures of a tree that it shares, and those of its standby."""
+    """A broker reports failures of a tree that it shares, and its standby's."""
     tree = EmbeddedTree(RealFileSystem(), RealClock())
     settings = {"log.dirs": str(tmp_path / "shared"), "listeners": "PLAINTEXT://127.0.0.1:0"}
     sharing = Node(settings, tree=tree)

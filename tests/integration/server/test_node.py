@@ -151,7 +151,7 @@ async def test_a_restart_loses_nothing(yard: Yard) -> None:
 
 
 async def test_stop_answers_delayed_requests(yard: Yard) -> None:
-    """A delayed fetch is answered, and then the connection is closed."""
+    """A delayed fetch gets its response, and then the connection is closed."""
     node = await yard.start()
     client = await yard.client(node)
     await client.metadata("t")
@@ -223,7 +223,7 @@ async def test_settings_are_checked_before_anything_is_touched(yard: Yard) -> No
 
 
 async def test_clients_get_the_address_of_their_connection(yard: Yard) -> None:
-    """The address is that of the connection, also if the broker listens on all interfaces."""
+    """The address comes from the connection, also if the broker listens on all interfaces."""
     settings = {"listeners": "PLAINTEXT://0.0.0.0:0", "allow.insecure.listeners": "true"}
     node = await yard.start(settings=settings)
     assert node.host == "127.0.0.1"
@@ -341,7 +341,7 @@ async def leaderless(client: Client, topic: str) -> Any:
 
 
 async def test_a_node_without_a_log_directory_stops(yard: Yard) -> None:
-    """Pending requests are answered, connections are closed, and the failure is kept."""
+    """Pending requests get their responses, connections are closed, and the failure is kept."""
     files = BreakableFiles()
     node = await yard.start(files=files)
     heard = asyncio.Event()
@@ -458,7 +458,7 @@ class GuardedFile(RealFile):
 
 
 async def test_connections_wait_until_the_broker_is_ready(yard: Yard) -> None:
-    """An early client is answered later, not rejected."""
+    """An early client is served later, not rejected."""
     node = yard.make(rng=SeededRng(1))
     starting = asyncio.ensure_future(node.start())
     while not node._listeners.endpoints or not node._listeners.endpoints[0].port:

@@ -150,7 +150,7 @@ def test_file_that_was_replaced_is_read_when_its_option_is_altered(running: Runn
             Resource(ResourceType.BROKER, ""),
             "ssl.keystore.location",
             "new.pem",
-            "Files of certificates are those of one machine",
+            "Files of certificates belong to one machine",
         ),
     ],
 )

@@ -51,7 +51,7 @@ def test_missing_source_topics_are_rejected_at_the_start(
 def test_joined_topics_of_different_sizes_are_rejected_at_the_start(
     ottla_cluster: Cluster, tmp_path: Path
 ) -> None:
-    """The error is that of the test driver and is raised before Spark starts."""
+    """The error is the same as in the test driver and is raised before Spark starts."""
     for name, count in (("a", 2), ("b", 3)):
         ottla_cluster.create_topic(name, partitions=count)
     builder = StreamsBuilder()

@@ -11,7 +11,7 @@ EXAMPLES = [str(PORTS / "kafka_examples.py"), str(PORTS / "kafka_tutorials.py")]
 
 def test_streams_and_tables_have_types() -> None:
     """Running mypy --strict confirms every assert_type and every marked error."""
-    # Other options than those of `make check`, whose cache would not fit.
+    # Other options than `make check` uses, whose cache would not fit.
     options = ["--strict", "--cache-dir", ".mypy_cache/strict"]
     command = [sys.executable, "-m", "mypy", *options, str(TYPED), *EXAMPLES]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

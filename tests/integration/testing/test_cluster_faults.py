@@ -213,7 +213,7 @@ class TestFixture:
 
 
 def test_a_killed_broker_leaves_nothing_in_the_interpreter() -> None:
-    """Its measurement of garbage collections ends with it, as that of a process would."""
+    """Its measurement of garbage collections ends with it, as a process's would."""
     before = list(gc.callbacks)
     with Cluster(options={"metrics.jvm.names": "true", "metrics.listener": "127.0.0.1:0"}) as one:
         assert len(gc.callbacks) == len(before) + 1

@@ -1,4 +1,4 @@
-"""`ottla acl …` with a scripted broker that has an authorizer, and with one that has none."""
+"""`ottla acl …` with a scripted broker that has an authorizer, and with one without an authorizer."""
 
 from collections.abc import Callable
 from typing import Any
@@ -192,7 +192,7 @@ def test_wrong_entry_is_a_sentence(
 
 
 def test_removal_needs_a_resource(run: Any, authorizer: _Authorizer) -> None:
-    """A principal alone does not select entries: that would remove those of all resources."""
+    """A principal alone does not select entries: that would remove the entries of all resources."""
     run(*_ADD)
     done = run("acl", "remove", "--allow-principal", "User:ann", "--yes")
     assert (done.code, done.out) == (2, b"")
@@ -204,7 +204,7 @@ def test_removal_needs_a_resource(run: Any, authorizer: _Authorizer) -> None:
     "command_line", [["acl", "list"], [*_ADD], ["acl", "remove", "--topic", "a", "--yes"]]
 )
 def test_cluster_without_an_authorizer_is_a_sentence(run: Any, command_line: list[str]) -> None:
-    """Ottla's broker has none by default."""
+    """Ottla's broker has no authorizer by default."""
     done = run(*command_line)
     assert (done.code, done.out) == (1, b"")
     assert "the cluster has no access control lists: its brokers need an authorizer" in done.errors

@@ -154,7 +154,7 @@ def test_name_that_no_topic_can_have(
     monkeypatch.setenv("OTTLA_BOOTSTRAP", bootstrap)
     done = run_alone(*verb.split(), "a/b", stdin=b"line\n")
     assert (done.code, done.out) == (1, b"")
-    # The broker's words are Kafka's, those for an answer without words are ours.
+    # The broker's words are Kafka's, the words for a response without a message are ours.
     assert len(re.findall("ASCII (letters, digits|alphanumerics)", done.errors)) == 1
 
 

@@ -1,4 +1,4 @@
-"""`ottla cluster …`, `ottla topic trim`, `ottla group seek`, and --explain."""
+"""`ottla cluster …`, `ottla topic trim`, positions of `ottla group reset`, and --explain."""
 
 import json
 from pathlib import Path
@@ -205,12 +205,12 @@ def test_trim_needs_a_position(run: Any) -> None:
         (["--to", "start"], 0),
         (["--to", "-1"], 3),
         (["--to", "+1"], 1),
-        (["--to-time", "2100-01-01"], 4),
+        (["--to-datetime", "2100-01-01"], 4),
         (["--to-group", "other"], 2),
-        (["--to-file", "FILE"], 3),
+        (["--from-file", "FILE"], 3),
     ],
 )
-def test_seek_moves_a_group(
+def test_reset_to_other_offsets_moves_a_group(
     run: Any, ottla_cluster: Cluster, tmp_path: Path, command_line: list[str], expected: int
 ) -> None:
     """Without --execute nothing is committed; with it the group is at the new offset."""
@@ -220,35 +220,35 @@ def test_seek_moves_a_group(
         for name, offset in (("g", 4), ("other", 2)):
             offsets.commit_offsets(brokers, name, {("a", 0): offsets.CommittedOffset(offset)})
         line = [word.replace("FILE", str(tmp_path / "plan")) for word in command_line]
-        assert "Dry run" in run("group", "seek", "g", *line).errors
+        assert "Dry run" in run("group", "reset", "g", *line).errors
         assert offsets.committed_offsets(brokers, "g")["a", 0].offset == 4
-        done = run("group", "seek", "g", *line, "--execute", "--output", "json")
+        done = run("group", "reset", "g", *line, "--execute", "--output", "json")
         assert done.json[0]["new_offset"] == expected
         assert offsets.committed_offsets(brokers, "g")["a", 0].offset == expected
 
 
-def test_seek_of_a_new_group_needs_a_topic(run: Any, ottla_cluster: Cluster) -> None:
+def test_reset_of_a_new_group_needs_a_topic(run: Any, ottla_cluster: Cluster) -> None:
     """With --topic, or with another group's offsets, a group can be prepared before it starts."""
     produce(ottla_cluster, "a", [b"1", b"2"])
-    done = run("group", "seek", "new", "--to", "end", "--execute")
+    done = run("group", "reset", "new", "--to", "end", "--execute")
     assert "name the topic with --topic" in done.errors
-    assert run("group", "seek", "new", "--to", "end", "--topic", "a:0", "--execute").code == 0
+    assert run("group", "reset", "new", "--to", "end", "--topic", "a:0", "--execute").code == 0
 
 
 @pytest.mark.parametrize(
     ("command_line", "sentence"),
     [
-        ([], "exactly one of --to, --to-time, --to-group, --to-file"),
+        ([], "--shift-by, --from-file, --to-group"),
         (["--to", "1", "--to-group", "x"], "exactly one of"),
         (["--to", "stored"], "where the group is already"),
         (["--to", "soon"], "is not a position"),
-        (["--to-time", "soon"], "is not a point in time"),
+        (["--to-datetime", "soon"], "is not a point in time"),
         (["--to-group", "g"], "names the group itself"),
         (["--to-group", "none"], "has no committed offsets"),
-        (["--to-file", "BAD"], "line 1: 'a,b' is not of the form"),
+        (["--from-file", "BAD"], "line 1: 'a,b' is not of the form"),
     ],
 )
-def test_wrong_seek_changes_nothing(
+def test_wrong_reset_changes_nothing(
     run: Any, ottla_cluster: Cluster, tmp_path: Path, command_line: list[str], sentence: str
 ) -> None:
     """The sentence says what to do."""
@@ -257,7 +257,7 @@ def test_wrong_seek_changes_nothing(
     with ottla_cluster.admin() as brokers:
         offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(1)})
         line = [word.replace("BAD", str(tmp_path / "bad")) for word in command_line]
-        done = run("group", "seek", "g", *line, "--execute")
+        done = run("group", "reset", "g", *line, "--execute")
         assert (done.code, done.out) == (2, b"")
         assert sentence in done.errors
         assert offsets.committed_offsets(brokers, "g")["a", 0].offset == 1

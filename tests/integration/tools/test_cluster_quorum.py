@@ -19,7 +19,7 @@ _ID = parse_directory_id(_TEXT)
 
 @pytest.fixture(name="described")
 def _described(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Answer requests for the quorum with that of a KRaft cluster."""
+    """Respond to requests for the quorum with the quorum of a KRaft cluster."""
     monkeypatch.setattr(quorum, "describe_metadata_quorum", lambda brokers: QUORUM)
 
 

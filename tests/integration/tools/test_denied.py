@@ -35,7 +35,7 @@ _COMMAND = re.compile(r"ask an administrator for `ottla (acl add [^`]+)`")
 
 @pytest.fixture(name="guarded")
 def _guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
-    """Run a cluster with the topic t and the group g; commands are those of the user ann."""
+    """Run a cluster with the topic t and the group g; the user ann runs the commands."""
     config = tmp_path / "client.properties"
     config.write_text(_CLIENT)
     with Cluster(options=_OPTIONS) as cluster:
@@ -62,7 +62,7 @@ def _guarded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluste
         "topic search t --value 1",
         "topic delete t --yes",
         "group describe g",
-        "group seek g --to start --topic t --execute",
+        "group reset g --to start --topic t --execute",
         "group delete g --yes",
         "transaction producers t",
         "cluster move t --to 1",

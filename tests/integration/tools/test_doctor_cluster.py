@@ -1,4 +1,4 @@
-"""Doctor: checks of a cluster that answers. Each fault is real."""
+"""Doctor: checks of a cluster that responds. Each fault is real."""
 
 import shutil
 import time
@@ -153,16 +153,16 @@ def test_a_broker_may_learn_of_the_new_topic_after_its_creation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The comparison of clocks waits until a broker knows the topic that it has created."""
-    known = Brokers.topic
+    known = Brokers.known_leaders
     unknown: list[str] = []
 
-    def topic(brokers: Brokers, name: str, **options: Any) -> Any:
+    def leaders(brokers: Brokers, topics: set[str], **options: Any) -> Any:
         if not unknown:
-            unknown.append(name)
+            unknown.extend(topics)
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return known(brokers, name, **options)
+        return known(brokers, topics, **options)
 
-    monkeypatch.setattr(Brokers, "topic", topic)
+    monkeypatch.setattr(Brokers, "known_leaders", leaders)
     with Cluster() as running:
         assert "agree" in examined(running, may_write=True)["time"].found
     assert [name.startswith("ottla-doctor-") for name in unknown] == [True]

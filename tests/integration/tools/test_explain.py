@@ -39,7 +39,6 @@ _WORDS = {
     "topic load": "missing FILE",
     "topic export": "missing NEW",
     "group describe": "g#",
-    "group seek": "g# --to start",
     "group reset": "g# --to-earliest --topic t#",
     "group delete": "g# --yes",
     "cluster move": "t# --to 1",

@@ -121,7 +121,7 @@ def test_deletion_of_a_group_needs_confirmation_on_a_terminal(
 
 
 def test_reset_without_offsets_needs_a_topic(run: Any) -> None:
-    """Without committed offsets there is nothing to move."""
+    """Without committed offsets no offset can be moved."""
     done = run("group", "reset", "nobody", "--to-latest")
     assert (done.code, "--topic TOPIC" in done.errors) == (2, True)
 

@@ -13,12 +13,13 @@ from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
-from ottla.streams.pipelines.translation import Point
+from ottla.operations.mirror import routes
+from ottla.operations.mirror.routes import Points, Route
+from ottla.operations.mirror.translation import Point
+from ottla.operations.offsets.positions import Anchor, Position
 from ottla.testing import Cluster
-from ottla.tools.mirror import copying, routes
+from ottla.tools.mirror import copying
 from ottla.tools.mirror.copying import Mirror, MirrorSettings
-from ottla.tools.mirror.routes import Points, Route
-from ottla.tools.positions import Anchor, Position
 from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
@@ -264,7 +265,7 @@ def test_copy_onto_itself_by_another_address_is_refused(
 def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
     """Throttles, minimum in-sync replicas and the type of timestamps depend on the cluster.
 
-    The exceptions are those of MirrorMaker 2. The timestamps of a copy are those of its source.
+    The exceptions are the same as in MirrorMaker 2. The timestamps of a copy are its source's.
     """
     own = {"min.insync.replicas": "2", "message.timestamp.type": "LogAppendTime"}
     throttle = {"leader.replication.throttled.replicas": "0:1"}
@@ -292,16 +293,16 @@ def test_copy_waits_until_brokers_know_the_topics_that_it_creates(
 ) -> None:
     """With KRaft a broker may learn of a new topic after the controller's response."""
     produce(ottla_cluster, "a", [b"1"])
-    lookup = Brokers.topic
+    lookup = Brokers.known_leaders
     seen: set[str] = set()
 
-    def late(self: Brokers, name: str, **options: Any) -> Any:
-        if name not in {"a", *seen}:
+    def late(self: Brokers, topics: set[str], **options: Any) -> Any:
+        for name in topics - {"a", *seen}:
             seen.add(name)
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic {name!r}.")
-        return lookup(self, name, **options)
+        return lookup(self, topics, **options)
 
-    monkeypatch.setattr(Brokers, "topic", late)
+    monkeypatch.setattr(Brokers, "known_leaders", late)
     done = run("topic", "copy", "a", "b")
     assert (done.code, done.errors) == (0, "")
     assert seen == {"b", "b.mirror-offsets"}

@@ -80,7 +80,7 @@ def test_no_match_has_exit_code_1(search: Any) -> None:
 
 
 def test_format_of_matches(search: Any) -> None:
-    """By default place, key and value; -f is that of `ottla consume`."""
+    """By default place, key and value; -f is the same as in `ottla consume`."""
     done = search("orders", "--key", "k7")
     assert done.out == b'orders[3] 1: k7 {"id": 7, "text": "sale"}\n'
     assert search("orders", "--key", "k7", "-f", "%o\\n").out == b"1\n"

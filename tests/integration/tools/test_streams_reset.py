@@ -83,7 +83,7 @@ def test_reset_is_rejected_while_an_instance_runs(
 def test_remaining_members_are_removed_with_force(
     run: Any, ottla_cluster: Cluster, state_dir: Path
 ) -> None:
-    """The dry run only lists them, and --force is that of Kafka's tool."""
+    """The dry run only lists them, and --force works as in Kafka's tool."""
     settings = ElectionSettings(ottla_cluster.bootstrap, "app", heartbeat_interval_ms=60_000)
     election = Election(settings, Candidate("hangs", 1), lambda: None)
     election.start()
@@ -289,7 +289,9 @@ def test_a_file_configures_the_client(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The file is that of Kafka's tools: some settings are errors, some are reported as ignored."""
+    """The file is the same as for Kafka's tools: some settings are errors, some are reported as
+    ignored.
+    """
     monkeypatch.setenv("OTTLA_BOOTSTRAP", "127.0.0.1:1")
     file = tmp_path / "client.properties"
     file.write_text(

@@ -46,7 +46,7 @@ def test_set_options_are_passed_to_the_application(
 def test_a_file_of_options_is_passed_to_the_application(
     run: Any, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of TLS and SASL only; --set overrides them."""
+    """Options of TLS and SASL only; --set overrides them."""
     seen: list[dict[str, Any]] = []
 
     def refuse(_topology: Topology, config: dict[str, Any], **_: Any) -> None:

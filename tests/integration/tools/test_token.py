@@ -116,7 +116,7 @@ def test_a_token_is_issued(run: Any, issuer: _Issuer) -> None:
 
 
 def test_tokens_are_listed_without_their_passwords(run: Any, issuer: _Issuer) -> None:
-    """Only JSON has the HMACs. All tokens are requested, or those of owners."""
+    """Only JSON has the HMACs. All tokens are requested, or the tokens of owners."""
     done = run("token", "list")
     assert HMAC_TEXT not in done.out.decode()
     assert done.rows == [
@@ -180,7 +180,7 @@ def test_explained_requests_hide_the_password(run: Any, issuer: _Issuer, words: 
 def test_deletion_is_confirmed_on_a_terminal(
     run: Any, issuer: _Issuer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The answer no leaves the token, and --period needs no confirmation."""
+    """The reply no leaves the token, and --period needs no confirmation."""
     monkeypatch.setattr("ottla.tools.token.expire.is_terminal", lambda: True)
     done = run("token", "expire", "id", stdin=b"n\n")
     assert (done.code, issuer.requests) == (1, [])

@@ -26,7 +26,7 @@ def test_a_topic_is_created_shown_and_deleted(run: Any) -> None:
 def test_numbers_that_the_user_may_not_see_are_left_out(
     run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker answers -1 without the right to describe the topic's configuration."""
+    """A broker returns -1 without the right to describe the topic's configuration."""
     create_topic = topics.create_topic
 
     def create_blindly(*arguments: Any, **options: Any) -> topics.CreatedTopic:
@@ -129,7 +129,7 @@ def test_misspelt_name_prevents_the_deletion(run: Any) -> None:
 
 
 def test_a_shell_completes_the_names_of_topics(run: Any, ottla_cluster: Cluster) -> None:
-    """The names come from the cluster of the command; without one there are none."""
+    """The names come from the cluster of the command; without a cluster no names are offered."""
     run("topic", "create", "orders")
     run("topic", "create", "other")
     for bootstrap, names in ((ottla_cluster.bootstrap, ["orders", "other"]), ("127.0.0.1:1", [])):

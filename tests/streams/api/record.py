@@ -1,8 +1,8 @@
 """Write the public names of Kafka Streams' API, as printed by `javap`, to kafka-streams.txt.
 
 `python -m tests.streams.api.record JAR...` needs the jars kafka-streams, kafka-streams-test-utils
-and kafka-clients, and a JDK. A line is a class with its methods and constants, except those of all
-objects and those that only Kafka's own code calls.
+and kafka-clients, and a JDK. A line is a class with its methods and constants, except the methods
+of all objects and those that only Kafka's own code calls.
 """
 
 import re

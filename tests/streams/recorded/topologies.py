@@ -149,7 +149,7 @@ class Counter(Processor[str, str, str, str]):
         self.context.forward(Record("tick", text, now))
 
     def process(self, record: Record[str, str]) -> None:
-        """Store the value, or delete the key if there is none."""
+        """Store the value, or delete the key if the value is missing."""
         if record.key is None:
             return
         if record.value is None:

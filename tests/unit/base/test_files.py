@@ -66,7 +66,9 @@ def test_a_closed_file_without_ranges_leaves_no_descriptor(tmp_path: Path) -> No
 
 
 def test_a_lock_syncs_the_file_system_that_contains_it(tmp_path: Path) -> None:
-    """On a local file system of Linux, one call makes all files durable; a released lock has none."""
+    """On a local file system of Linux, one call makes all files durable; a released lock cannot do
+    it.
+    """
     lock = RealFileSystem().lock(f"{tmp_path}/.lock")
     assert lock.sync_file_system()
     lock.release()

@@ -18,7 +18,7 @@ def _written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_a_deferred_module_is_imported_at_its_first_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A deferred module is imported when an attribute is read, and has those of the module."""
+    """A deferred module is imported when an attribute is read, and has the module's attributes."""
     name = _written(tmp_path, monkeypatch)
     late = deferred_module(name)
     assert name not in sys.modules

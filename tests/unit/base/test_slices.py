@@ -104,7 +104,7 @@ async def test_work_that_has_begun_comes_first(lane: Lane) -> None:
 
 
 async def test_origins_take_turns(lane: Lane) -> None:
-    """The request of another address does not wait behind those of a crowd."""
+    """The request of another address does not wait behind the requests of a crowd."""
     log: list[str] = []
     crowd = [work(lane, "crowd", 1, log) for _ in range(10)]
     await asyncio.gather(*crowd, work(lane, "honest", 1, log))
@@ -112,7 +112,7 @@ async def test_origins_take_turns(lane: Lane) -> None:
 
 
 async def test_urgent_work_has_every_other_slice(lane: Lane) -> None:
-    """A long request of a tool has begun: those of producers do not wait for its end."""
+    """A long request of a tool has begun: the requests of producers do not wait for its end."""
     log: list[str] = []
 
     async def urgent() -> None:

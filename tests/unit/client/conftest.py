@@ -21,7 +21,7 @@ Responder = Callable[[Any], Any]
 class ScriptedBroker:
     """Serves until closed. `answers` maps the name of an API to a function of the request.
 
-    `requests` has (name, version, request) in the order of arrival; an answer of None disconnects.
+    `requests` has (name, version, request) in the order of arrival; a response of None disconnects.
     """
 
     def __init__(
@@ -82,8 +82,8 @@ class ScriptedBroker:
             threading.Thread(target=self._serve, args=(opened,), daemon=True).start()
 
     def _serve(self, opened: socket.socket) -> None:
-        # One stream serves the whole connection: requests may arrive before the last one is
-        # answered.
+        # One stream serves the whole connection: requests may arrive before the last one has its
+        # response.
         stream = opened.makefile("rb")
         try:
             while (frame := _read_frame(stream)) is not None:

@@ -1,5 +1,6 @@
 """Routing to any broker, the controller or a coordinator, with retries while the cluster changes."""
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_unavailable_coordinator_is_an_error_with_its_reason(broker: Any) -> Non
 
 
 def test_transient_errors_are_retried() -> None:
-    """A coordinator that still loads answers after a moment."""
+    """A coordinator that still loads responds after a moment."""
     responses = iter([ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS), None])
 
     def attempt() -> str:
@@ -123,7 +124,7 @@ def test_the_next_bootstrap_address_is_tried(broker: Any, free_port: Address) ->
 
 
 def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
-    """If no broker has ever answered, the client does not wait."""
+    """If no broker has ever responded, the client does not wait."""
     with (
         Brokers(str(free_port), timeout_s=60) as brokers,
         pytest.raises(NotReachable, match="nothing listens"),
@@ -132,7 +133,7 @@ def test_a_wrong_address_fails_at_once(free_port: Address) -> None:
 
 
 def test_proven_address_is_retried(broker: Any) -> None:
-    """A restarting broker is not a wrong address, even if it never answered this client or only
+    """A restarting broker is not a wrong address, even if it never responded to this client or only
     listens.
     """
     with Brokers(broker.bootstrap, is_proven=True) as brokers:
@@ -150,7 +151,7 @@ def test_proven_address_is_retried(broker: Any) -> None:
 def test_unreachable_advertised_address_is_explained(
     new_broker: Callable[..., Any], free_port: Address
 ) -> None:
-    """The bootstrap address answers and the advertised one does not: the most frequent problem of
+    """The bootstrap address responds and the advertised one does not: the most frequent problem of
     users.
     """
     first, lost = new_broker(1), new_broker(2)
@@ -259,3 +260,47 @@ def test_node_ids_are_those_of_now(pair: tuple[Any, Any]) -> None:
         assert brokers.node_ids() == [1, 2]
         first.peers = [first]
         assert brokers.node_ids() == [1]
+
+
+def test_several_brokers_work_at_the_same_time(pair: tuple[Any, Any]) -> None:
+    """Every broker receives its request before the first response is read."""
+    first, second = pair
+    both = threading.Barrier(2, timeout=10)
+
+    def delete(request: Any) -> DeleteGroupsResponse:
+        both.wait()
+        return _deleted(request)
+
+    first.answers["DeleteGroups"] = second.answers["DeleteGroups"] = delete
+    requests = {node: DeleteGroupsRequest(groups_names=[f"g{node}"]) for node in (1, 2)}
+    with Brokers(first.bootstrap) as brokers:
+        responses = brokers.ask_nodes(requests, DeleteGroupsResponse)
+    names = {node: row.results[0].group_id for node, row in responses.items()}
+    assert names == {1: "g1", 2: "g2"}
+
+
+def test_an_unread_response_is_not_that_of_a_later_request(pair: tuple[Any, Any]) -> None:
+    """If one of several brokers fails, the connections to the others are replaced."""
+    first, second = pair
+    second.answers["DeleteGroups"] = _deleted
+    first.answers["DeleteGroups"] = lambda request: None
+    requests = {node: DeleteGroupsRequest(groups_names=[f"g{node}"]) for node in (1, 2)}
+    with Brokers(first.bootstrap) as brokers:
+        with pytest.raises(NotReachable):
+            brokers.ask_nodes(requests, DeleteGroupsResponse)
+        later = DeleteGroupsRequest(groups_names=["later"])
+        response = brokers.ask_node(2, later, DeleteGroupsResponse)
+    assert response.results[0].group_id == "later"
+
+
+def test_no_request_is_sent_if_one_of_several_brokers_is_unknown(pair: tuple[Any, Any]) -> None:
+    """The lookup of its address does not read the response to another request."""
+    first, _ = pair
+    first.answers["DeleteGroups"] = _deleted
+    requests = {node: DeleteGroupsRequest(groups_names=["g"]) for node in (1, 3)}
+    with Brokers(first.bootstrap) as brokers:
+        with pytest.raises(ApiError, match="Broker 3 is not running"):
+            brokers.ask_nodes(requests, DeleteGroupsResponse)
+        assert "DeleteGroups" not in first.names()
+        response = brokers.ask_node(1, requests[1], DeleteGroupsResponse)
+    assert response.results[0].group_id == "g"

@@ -42,7 +42,7 @@ def test_caller_can_select_an_older_version(broker: Any) -> None:
 
 
 def test_broker_with_an_old_handshake_is_supported(new_broker: Callable) -> None:
-    """The broker answers the unknown version in version 0, and the response has its versions."""
+    """The broker responds to the unknown version in version 0, and the response has its versions."""
     broker = new_broker(versions={18: (0, 0), LIST_GROUPS: (0, 1)})
     broker.answers["ListGroups"] = _groups
     connection = Connection(broker.address)
@@ -102,7 +102,7 @@ def test_silent_broker_times_out(silent_port: Address) -> None:
 
 
 def test_missing_response_closes_the_connection(broker: Any) -> None:
-    """A late response would be taken for that of the next request."""
+    """A late response would be taken for the next request's."""
     never = threading.Event()
     broker.answers["ListGroups"] = lambda request: never.wait(5) and None
     connection = Connection(broker.address)

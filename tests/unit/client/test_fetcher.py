@@ -1,4 +1,4 @@
-"""Ranges of offsets are fetched completely and once, whatever the brokers do meanwhile."""
+"""Ranges of offsets are fetched completely and once, whatever the brokers do."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -162,7 +162,7 @@ def test_read_committed_skips_aborted_transactions(broker: Any) -> None:
 
 
 def test_abandoned_range_does_not_affect_the_next_one(broker: Any, topic: Topic) -> None:
-    """Responses to an abandoned range are not taken for those of the next one."""
+    """Responses to an abandoned range are not taken for the next one's."""
     settings = FetchSettings(fetch_bytes=100, timeout_s=5.0)
     with Brokers(broker.bootstrap) as brokers, Fetcher(brokers, settings) as fetcher:
         decoder = ColumnDecoder("t", 0, ["offset"])

@@ -79,7 +79,7 @@ def test_broker_without_a_handshake_times_out(
 
 
 def test_missing_response_times_out(broker: Any) -> None:
-    """A broker that does not answer in time is disconnected."""
+    """A broker that does not respond in time is disconnected."""
     done = threading.Event()
     broker.answers["FindCoordinator"] = lambda request: done.wait() and None
     connection = _open(broker)
@@ -91,7 +91,7 @@ def test_missing_response_times_out(broker: Any) -> None:
 
 
 def _answer_once(frame: bytes) -> tuple[Address, Callable[[], None]]:
-    """Run a broker that completes the handshake, and then answers everything with `frame`."""
+    """Run a broker that completes the handshake, and then responds to everything with `frame`."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def serve() -> None:

@@ -1,4 +1,4 @@
-"""Records are written once and in order, whatever the brokers do meanwhile."""
+"""Records are written once and in order, whatever the brokers do."""
 
 import time
 from collections.abc import Callable

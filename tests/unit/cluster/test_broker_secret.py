@@ -119,7 +119,7 @@ async def test_former_secret_is_valid_for_a_bounded_time(world: World) -> None:
 async def test_broker_that_starts_later_counts_from_the_replacement(
     world: World, ahead_ms: int, valid: bool
 ) -> None:
-    """A clock that is behind does not make the time longer than that of the others."""
+    """A clock that is behind does not make the time longer than the others'."""
     broker = await world.broker(1)
     broker.want(2)
     await world.until(lambda: len(broker.valid_keys()) == 2)

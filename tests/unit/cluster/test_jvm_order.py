@@ -10,7 +10,7 @@ from ottla.cluster import jvm_order
     [("", 0), ("a", 97), ("22", 1600), ("polygenelubricants", 0x80000000), ("é", 233)],
 )
 def test_hash_of_a_string_is_that_of_java(text: str, expected: int) -> None:
-    """The values are those of String.hashCode, as unsigned numbers."""
+    """The values are the results of String.hashCode, as unsigned numbers."""
     assert jvm_order.java_string_hash(text) == expected
 
 

@@ -56,7 +56,7 @@ EIGHTEEN_SETTINGS = (
 
 
 def test_topic_is_written_as_kafka_writes_it() -> None:
-    """The bytes of a topic's node are those of Kafka, in the order of its hash map."""
+    """The bytes of a topic's node are the same as Kafka's, in the order of its hash map."""
     forty = {number: ReplicaAssignment((2 - number % 2,)) for number in range(40)}
     assert znodes.TopicNode.encode(TOPIC_ID, forty).decode() == FORTY
     assert znodes.TopicNode.encode(TOPIC_ID, MOVING_ASSIGNMENT).decode() == MOVING
@@ -90,7 +90,9 @@ def test_topic_of_an_older_kafka_is_decoded(text: str) -> None:
 
 
 def test_broker_is_written_as_kafka_writes_it() -> None:
-    """A registration is that of Kafka, with and without a rack, with one listener and with five."""
+    """A registration is the same as Kafka's, with and without a rack, with one listener and with
+    five.
+    """
     one = BrokerImage(id=1, host="127.0.0.1", port=29292, rack="r1")
     assert znodes.BrokerIdNode.encode(one, 1795258201082).decode() == RACK_JSON
     five = BrokerImage(id=5, host="h", port=9093, listener="EXT", endpoints=FIVE_LISTENERS)
@@ -175,7 +177,7 @@ def test_controller_of_an_older_kafka_is_decoded(data: bytes) -> None:
 
 
 def test_settings_are_written_in_the_order_of_java_properties() -> None:
-    """Eighteen settings grow the hash table once; those of one bucket keep their order."""
+    """Eighteen settings grow the hash table once; settings of one bucket keep their order."""
     names = list(json.loads(EIGHTEEN_SETTINGS)["config"])
     written = znodes.ConfigNode.encode(dict.fromkeys(names[9:] + names[:9], "1"))
     assert written.decode() == EIGHTEEN_SETTINGS
@@ -306,7 +308,7 @@ def test_invalid_content_is_rejected_with_its_path(data: bytes) -> None:
 
 
 def test_persistent_paths_are_those_of_a_kafka_broker() -> None:
-    """A new tree has the same paths as that of a new Kafka cluster."""
+    """A new tree has the same paths as a new Kafka cluster's."""
     assert {"/brokers/ids", "/brokers/topics", "/brokers/seqid", "/config/ips"} < set(
         znodes.PERSISTENT_PATHS
     )

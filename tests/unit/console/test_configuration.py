@@ -10,7 +10,7 @@ from ottla.console.configuration import FILE_NAME, check_address, read_configura
 
 
 def test_allowed_networks_of_the_file(tmp_path: Path) -> None:
-    """Without a file there are none."""
+    """Without a file the list is empty."""
     assert read_configuration(tmp_path).allowed_networks == ()
     (tmp_path / FILE_NAME).write_text('[alerts]\nallowed_networks = ["127.0.0.0/8"]\n')
     assert read_configuration(tmp_path).allowed_networks == (ipaddress.ip_network("127.0.0.0/8"),)

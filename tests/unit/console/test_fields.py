@@ -6,12 +6,12 @@ from ottla.base.errors import ConfigError
 from ottla.console import formats
 from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import Decoded, Format
-from ottla.console.numbers import INT_MAX, natural_number, whole_number
 from ottla.console.pages.reassignments import _targets
 from ottla.console.pages.topics.listing import parse_options
 from ottla.console.pages.topics.messages import parse_time
 from ottla.console.spreadsheets import csv_line
 from ottla.console.tables import ROWS_PER_PAGE, arrange
+from ottla.operations.numbers import INT_MAX, natural_number, whole_number
 
 
 def test_wrong_values_are_reported_with_the_name_of_the_field() -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from ottla.console.model.connections import ClusterSettings
+from ottla.console.model.controllers import Controller
 from ottla.console.model.overview import Sample
-from ottla.console.model.requests.controllers import Controller
-from ottla.console.model.requests.metadata import Metadata
 from ottla.console.sampler import Listener, Schedule
 from ottla.console.state import ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
+from ottla.operations.survey.metadata import Metadata
 
 
 class Recorder(Listener):

@@ -32,7 +32,7 @@ def connect(server: ConsoleServer, data: bytes = b"") -> socket.socket:
 
 
 def is_served(server: ConsoleServer) -> bool:
-    """Return True if a request is answered."""
+    """Return True if a request gets a response."""
     with connect(server, b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n") as peer:
         return peer.recv(15) == b"HTTP/1.1 200 OK"
 

@@ -84,7 +84,7 @@ async def test_topics_of_one_request_succeed_or_fail_independently(world: World)
 
 
 async def test_validating_creates_nothing(world: World) -> None:
-    """The result is that of a creation; the tree and the brokers do not change."""
+    """The result is the same as of a creation; the tree and the brokers do not change."""
     controller = await world.start()
     world.port(1).calls.clear()
     (result,) = await controller.create_topics([TopicRequest("t", 3, 1)], validate_only=True)
@@ -94,7 +94,7 @@ async def test_validating_creates_nothing(world: World) -> None:
 
 
 async def test_delete_topic_then_create_it_again(world: World) -> None:
-    """When a deletion is answered, logs and nodes are gone and the name is free."""
+    """When the response to a deletion arrives, logs and nodes are gone and the name is free."""
     controller = await world.start()
     await code_of(world, "t")
     former = world.port(1).image.topics["t"].topic_id
@@ -197,7 +197,7 @@ async def test_a_request_without_timeout_does_nothing(world: World, timeout_ms: 
 async def test_a_topic_is_created_even_if_a_slow_broker_makes_the_request_time_out(
     world: World,
 ) -> None:
-    """The creation continues after the timeout: the topic exists when the broker has answered."""
+    """The creation continues after the timeout: the topic exists when the broker has responded."""
     controller = await world.start()
     world.port(1).is_open.clear()
     with pytest.raises(ApiError) as caught:
@@ -547,7 +547,7 @@ async def test_a_request_waits_for_a_controller_that_has_announced_itself(
 
 
 async def test_a_refused_request_without_a_caller_leaves_no_error() -> None:
-    """A power loss in the simulation ends the caller before it has the answer."""
+    """A power loss in the simulation ends the caller before it has the response."""
     failures: list[Any] = []
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(lambda _, context: failures.append(context))

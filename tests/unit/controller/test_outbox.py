@@ -57,7 +57,7 @@ async def test_a_broker_receives_leaders_then_metadata_then_stops(lane: Lane) ->
 
 
 async def test_notices_keep_their_order(lane: Lane) -> None:
-    """The next notice is sent after the previous one is answered."""
+    """The next notice is sent after the previous one has its response."""
     lane.port.is_open.clear()
     first, second = lane.outbox.send([EVERYTHING, Notice(broker_id=1, stop=[("t", 0)])])
     await asyncio.sleep(0)

@@ -82,7 +82,7 @@ def test_only_the_first_request_waits(world, tree):
 
 
 def test_two_brokers_never_share_an_id(world, tree):
-    """A block that another broker has allocated meanwhile is not used."""
+    """A block that another broker has allocated in between is not used."""
 
     async def scenario():
         one = ProducerIds(1, lambda: tree, world.tasks)

@@ -25,7 +25,7 @@ async def future(result=None, error=None, *, later=True):
 
 @pytest.mark.parametrize("later", [True, False])
 async def test_response_follows_the_commit(later):
-    """A committed append is answered immediately; an ApiError becomes an error response."""
+    """A committed append completes immediately; an ApiError becomes an error response."""
     done = after(await future(later=later), lambda: "response", refuse)
     assert (await done if later else done) == "response"
     lost = await future(error=ApiError(ErrorCode.NOT_COORDINATOR), later=later)
@@ -65,7 +65,7 @@ async def test_gathered_replies_keep_their_order():
 
 
 async def test_waiter_is_answered_once():
-    """The answer may come before or after the call of `reply`; a cancelled reply is ignored."""
+    """The response may come before or after the call of `reply`; a cancelled reply is ignored."""
     early, late, gone = Waiter(), Waiter(), Waiter()
     early.answer("now")
     assert early.reply() == "now"

@@ -199,7 +199,7 @@ def test_requests_fail_with_load_in_progress_until_loaded(world, runtime):
 
 
 def test_requests_fail_with_load_in_progress_until_loaded_records_are_committed(world, runtime):
-    """No request is answered from records that the next leader may lack."""
+    """No response depends on records that the next leader may lack."""
 
     async def scenario():
         world.partitions.holds_commits = True

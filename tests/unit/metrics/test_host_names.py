@@ -1,4 +1,4 @@
-"""The names in the Host header that a port for metrics answers to."""
+"""The names in the Host header that a port for metrics accepts."""
 
 import pytest
 

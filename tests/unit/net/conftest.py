@@ -139,7 +139,7 @@ def frame(body: bytes) -> bytes:
 
 @pytest.fixture
 def echo() -> Callable[[Connection, bytes], None]:
-    """Return a handler that answers with the frame."""
+    """Return a handler that responds with the frame."""
     return lambda connection, body: connection.send([body])
 
 

@@ -262,7 +262,7 @@ async def test_lost_connection_releases_everything(wire_of, framed) -> None:
 
 
 async def test_response_after_a_disconnect_is_dropped(wire_of, framed) -> None:
-    """A handler can answer after the connection was lost."""
+    """A handler can respond after the connection was lost."""
     replies: list[Reply] = []
     wire = wire_of(lambda connection, body: replies.append(connection.defer()))
     wire.receive(framed(b"one"))

@@ -28,7 +28,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Echo:
-    """Answers with the frame; the test answers `slow` frames."""
+    """Responds with the frame; the test responds to `slow` frames."""
 
     def __init__(self) -> None:
         self.replies: list[Reply] = []

@@ -40,7 +40,7 @@ def run(request) -> Run:
 
 
 class Echo:
-    """Answers with the frame."""
+    """Responds with the frame."""
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
         connection.send([bytes(frame)])
@@ -137,7 +137,7 @@ def test_connection_reset_before_accept_is_counted_and_closed(run: Run) -> None:
 
 
 def test_requests_wait_until_the_endpoint_serves(run: Run) -> None:
-    """A request that arrives before `serve` is answered after it, on either loop."""
+    """A request that arrives before `serve` gets its response after it, on either loop."""
 
     async def scene() -> None:
         endpoint = await opened(serves=False)
@@ -382,5 +382,5 @@ def test_turns_find_a_burst_after_single_connections() -> None:
     ],
 )
 def test_remedy_depends_on_the_reason(error: OSError, sentence: str) -> None:
-    """Another port does not help if the address is that of another machine."""
+    """Another port does not help if the address belongs to another machine."""
     assert remedy(error, "choose another port").startswith(sentence)

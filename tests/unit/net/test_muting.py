@@ -26,7 +26,7 @@ def play() -> Callable[[Scene], None]:
 
 
 def beyond_quota(connection: Connection, body: bytes) -> None:
-    """Answer; a client that sends `much` is muted for two seconds."""
+    """Respond; a client that sends `much` is muted for two seconds."""
     connection.send([body])
     if body == b"much":
         connection.mute(2.0)

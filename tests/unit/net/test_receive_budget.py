@@ -177,7 +177,7 @@ def test_silent_requests_of_established_connections_are_closed_later(play) -> No
 
 
 def test_slow_upload_of_an_established_connection_is_not_closed(play) -> None:
-    """A request of 100 KB at 5 KB/s is answered although others wait for memory all the time."""
+    """A request of 100 KB at 5 KB/s gets its response although others wait for memory all the time."""
 
     async def scene(site: Site) -> None:
         honest = await site.connect("shared")
@@ -312,7 +312,7 @@ def test_requests_above_the_memory_are_all_answered(play) -> None:
 
 
 def test_time_waiting_for_memory_closes_no_connection(play) -> None:
-    """A first request that waits minutes for memory is answered when there is some."""
+    """A first request that waits minutes for memory gets its response when there is some."""
 
     async def scene(site: Site) -> None:
         site.budget.hold(2 * LIMIT)

@@ -24,7 +24,7 @@ Responder = Callable[[int], bytes | None]
 
 
 class Peer(asyncio.BufferedProtocol):
-    """A server that answers each request with `answer(correlation id)`; None closes."""
+    """A server that responds to each request with `answer(correlation id)`; None closes."""
 
     def __init__(self, response: Responder) -> None:
         self._answer = response

@@ -34,7 +34,7 @@ Scenario = Callable[["Site"], Coroutine[Any, Any, None]]
 
 
 class ByParts:
-    """Answers each frame with the next parts of a list, and counts the frames."""
+    """Responds to each frame with the next parts of a list, and counts the frames."""
 
     def __init__(self) -> None:
         self.answers: list[list[Any]] = []
@@ -210,7 +210,7 @@ def test_ranges_and_small_answers_keep_their_order(run: Run) -> None:
 
 
 def test_client_that_does_not_read_holds_a_range_and_no_memory(run: Run) -> None:
-    """Unsent records are not in memory, and further requests wait meanwhile."""
+    """Unsent records are not in memory, and further requests wait until they are sent."""
 
     async def scenario(site: Site) -> None:
         site.handler.answers = [[b"head", site.range(0, LARGE), b"tail"], [b"next"]]

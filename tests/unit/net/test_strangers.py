@@ -40,7 +40,7 @@ class Site:
         self.endpoint.rooms.bound(Bounds(30, 20))
 
     def frame(self, connection: Connection, frame: memoryview) -> None:
-        """Answer with the frame; pass the connection on if it has the password."""
+        """Respond with the frame; pass the connection on if it has the password."""
         if bytes(frame) == PASSWORD:
             connection.pass_to(self, MIB)
         connection.send([bytes(frame)])
@@ -98,7 +98,7 @@ def test_client_that_does_not_authenticate_is_closed_in_time(play) -> None:
 
 
 def test_idle_strangers_do_not_lock_clients_out(play) -> None:
-    """A crowd opens as many connections as it can: others are served meanwhile."""
+    """A crowd opens as many connections as it can: others are still served."""
 
     async def scene(site: Site) -> None:
         await site.crowd(200, "attacker")

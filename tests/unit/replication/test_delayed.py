@@ -72,7 +72,7 @@ async def test_change_without_waiters_costs_nothing() -> None:
 
 
 async def test_deadline_completes_the_wait() -> None:
-    """The result is that of `expire`."""
+    """The result comes from `expire`."""
     delayed, watched = Delayed(), Thing()
     assert await wait(delayed, watched, seconds=0.001) == -1
     assert not watched.waiters

@@ -34,7 +34,7 @@ def count_syncs(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> list[str
 
 @pytest.mark.parametrize("acks", [1, -1])
 async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) -> None:
-    """With flush.on.ack an append waits for the flush; without it there is nothing to wait for."""
+    """With flush.on.ack an append waits for the flush; without it no flush is awaited."""
     broker.create("u")
     for partition, waits in ((durable(broker), True), (broker.partition("u"), False)):
         info = partition.append_as_leader(batch(b"x"), acks=acks)
@@ -49,7 +49,7 @@ async def test_no_append_is_acknowledged_at_once(broker: LogsBroker, acks: int) 
 async def test_appends_during_a_flush_share_the_next_one(
     broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In a group commit two flushes are enough for a hundred appends, which are all answered."""
+    """In a group commit two flushes are enough for a hundred appends, which are all acknowledged."""
     partition = durable(broker)
     synced = count_syncs(broker, monkeypatch)
     responses = []

@@ -112,7 +112,7 @@ def test_an_offset_out_of_range_is_reported() -> None:
 def test_a_leader_that_is_not_ready_is_asked_again_after_a_pause(error: ErrorCode) -> None:
     """The controller's decision reaches the two brokers at different times.
 
-    The pauses become longer, up to the back-off, until the leader answers.
+    The pauses become longer, up to the back-off, until the leader responds.
     """
     result, _ = fetches()
     now, pauses = 10.0, []

@@ -89,7 +89,7 @@ def test_fetch_of_another_broker_is_ignored() -> None:
 
 
 def test_caught_up_follower_joins() -> None:
-    """A follower joins when it has all committed records, including those of the new epoch."""
+    """A follower joins when it has all committed records, including the records of the new epoch."""
     leader = machine(isr=(1, 2), high_watermark=4)
     fetch(leader, 3, 4, 9)
     assert leader.replicas_to_join(epoch_start_offset=0) == {3}

@@ -1,4 +1,4 @@
-"""Proposals of a leader to change the ISR, and the controller's answers."""
+"""Proposals of a leader to change the ISR, and the controller's responses."""
 
 import asyncio
 
@@ -16,7 +16,7 @@ THIRD = 3
 
 
 class Leader:
-    """A leader of three replicas, of which `THIRD` is not in sync; the test answers proposals."""
+    """A leader of three replicas, of which `THIRD` is not in sync; the test responds to proposals."""
 
     def __init__(self, broker: LogsBroker) -> None:
         self.proposals: list[tuple[list[int], asyncio.Future[IsrAnswer]]] = []
@@ -46,7 +46,7 @@ class Leader:
         self.updates.follower_fetched(partition, replica)
 
     async def answer(self, answer: IsrAnswer) -> list[int]:
-        """Answer the oldest proposal, and return its ISR."""
+        """Respond to the oldest proposal, and return its ISR."""
         proposed, future = self.proposals.pop(0)
         future.set_result(answer)
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""A log that moves to another directory: events at the log and at the copy meanwhile."""
+"""A log that moves to another directory: events at the log and at the copy during the move."""
 
 import asyncio
 import errno
@@ -255,7 +255,7 @@ async def test_a_source_that_fails_ends_the_move(broker: LogsBroker) -> None:
 
 
 async def test_move_is_throttled(broker: LogsBroker) -> None:
-    """The limit is replica.alter.log.dirs.io.max.bytes.per.second, and may change meanwhile."""
+    """The limit is replica.alter.log.dirs.io.max.bytes.per.second, and may change during the move."""
     rates = [1000.0]
     slept: list[float] = []
 

@@ -77,7 +77,7 @@ async def test_a_deserted_leader_does_not_judge_sequences(
 async def test_a_new_leader_waits_for_the_first_batch_of_a_producer(broker: LogsBroker) -> None:
     """The second batch of an unknown producer cannot overtake the first one.
 
-    A client may still wait for the former leader's answer to the first batch when it sends the
+    A client may still wait for the former leader's response to the first batch when it sends the
     second one to the new leader. If the second was written, the first was out of order for ever.
     """
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=1)
@@ -132,7 +132,7 @@ async def test_a_repeated_state_keeps_the_proposal_on_its_way(broker: LogsBroker
 
 
 async def test_a_leader_applies_the_isr_that_the_controller_publishes(broker: LogsBroker) -> None:
-    """A leader that missed the answer to its proposal could propose nothing that is accepted."""
+    """A leader that missed the response to its proposal could propose nothing that is accepted."""
     broker.create("t", replicas=(NODE, OTHER), leader_epoch=3)
     partition = broker.partition("t")
     assert partition.isr is not None

@@ -88,7 +88,7 @@ async def test_replica_gets_its_role_after_a_truncation(broker: LogsBroker) -> N
 
 
 async def test_failed_truncation_is_reported_to_its_fetcher(broker: LogsBroker) -> None:
-    """The error of the device is that of the log directory; waiting for the end does not raise it."""
+    """The error of the device becomes the log directory's; waiting for the end does not raise it."""
     broker.create("t", replicas=(1, OTHER))
     broker.write("t", b"a", b"b")
     broker.files.faults.fail("sync", times=-1)

@@ -20,7 +20,7 @@ tests/test_x.py:3: AssertionError
 
 
 def test_the_message_is_the_first_line_of_the_exception() -> None:
-    """A text without an exception, such as that of a process that ended, has its last line."""
+    """A text without an exception, such as the output of a process that ended, has its last line."""
     assert failures.message_of(TEXT) == "AssertionError: text"
     assert failures.message_of("one\nworker 'gw0' crashed\n") == "worker 'gw0' crashed"
     assert failures.message_of("") == "no message"
@@ -35,7 +35,7 @@ def test_the_first_failure_of_a_test_is_kept() -> None:
 
 
 def test_failures_are_read_as_they_were_saved(tmp_path: Path) -> None:
-    """A run that has not written any has none."""
+    """A run that has written no file has no failures."""
     failed = Failures({"test_x": "AssertionError: text"}, ["a budget"])
     failed.save(tmp_path)
     assert failures.load(tmp_path) == failed

@@ -90,7 +90,7 @@ def test_names_that_no_tool_has_are_errors(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_documentation_has_every_tool_with_its_command() -> None:
-    """The table of docs/testing.md is that of the code."""
+    """The table of docs/testing.md agrees with the code."""
     page = (ROOT / "docs/testing.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| `")]
     missing = [

@@ -8,7 +8,7 @@ ALL = ["tests/a.py::test_one[x]", "tests/a.py::test_one[y]", "tests/a.py::test_t
 
 
 def test_the_markers_of_this_run_name_tests_of_make_test(pytestconfig: pytest.Config) -> None:
-    """In a whole run, those of all tests."""
+    """In a whole run, the markers of all tests are checked."""
     assert pytestconfig.stash[nightly.WRONG] == []
 
 

@@ -65,7 +65,7 @@ def test_json_that_is_nested_too_deeply(tmp_path: Path) -> None:
 
 
 def test_text_has_the_ends_of_lines_of_python(tmp_path: Path) -> None:
-    """Files of Windows are read like those of Unix."""
+    """Files of Windows are read like files of Unix."""
     file = tmp_path / "text"
     file.write_bytes(b"a\r\nb\rc\n")
     assert read_text(file) == "a\nb\nc\n"

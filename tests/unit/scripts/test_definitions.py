@@ -46,7 +46,7 @@ def test_values_of_java_are_accepted(role: Role, name: str, text: str) -> None:
     ],
 )
 def test_other_values_are_rejected(role: Role, name: str, text: str, reason: str) -> None:
-    """The error has the value, the option and what is wrong, as that of ConfigDef."""
+    """The error has the value, the option and what is wrong, as in ConfigDef."""
     with pytest.raises(ConfigError) as raised:
         check_options(role, {name: text})
     assert str(raised.value) == f"Invalid value {text} for configuration {name}: {reason}"
@@ -63,7 +63,7 @@ def test_a_client_checks_only_its_own_options() -> None:
 
 
 def test_the_first_definition_is_reported_of_several_wrong_values() -> None:
-    """The order is that of ConsumerConfig, not that of the file."""
+    """The order is ConsumerConfig's, not the file's."""
     options = {"max.poll.records": "x", "client.dns.lookup": "x"}
     with pytest.raises(ConfigError, match=r"client\.dns\.lookup"):
         check_options(Role.CONSUMER, options)

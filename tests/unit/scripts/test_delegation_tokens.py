@@ -32,7 +32,7 @@ _HEAD = (
 def _broker(
     new_broker: Callable[..., ScriptedBroker], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[ScriptedBroker]:
-    """Return a broker; the local time is that of Shanghai."""
+    """Return a broker; the local time is Shanghai's."""
     with monkeypatch.context() as patch:
         patch.setenv("TZ", "Asia/Shanghai")
         time.tzset()
@@ -193,7 +193,7 @@ def test_new_time_is_printed(broker: ScriptedBroker, run: Any, action: str) -> N
 def test_errors_have_the_words_of_the_java_client(
     broker: ScriptedBroker, run: Any, code: ErrorCode, exception: str
 ) -> None:
-    """The class of the exception is not always that of the code's name."""
+    """The class of the exception does not always follow from the code's name."""
     broker.answers["CreateDelegationToken"] = lambda request: (
         creating.CreateDelegationTokenResponse(error_code=int(code))
     )

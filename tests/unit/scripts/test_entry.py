@@ -202,7 +202,7 @@ def test_server_needs_a_properties_file(
 def test_zookeeper_of_a_secured_cluster(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The listeners are those of the client's protocol, and ZooKeeper may need TLS."""
+    """The listeners have the client's protocol, and ZooKeeper may need TLS."""
     looked_up: list[object] = []
 
     def find(*arguments: object) -> str:

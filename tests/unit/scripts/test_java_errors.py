@@ -37,7 +37,7 @@ def test_error_without_a_message_has_that_of_the_java_client() -> None:
 
 
 def test_api_that_a_broker_does_not_serve_is_named() -> None:
-    """The name is that of Kafka's table of APIs."""
+    """The name comes from Kafka's table of APIs."""
     error = Unsupported("The broker does not offer it.", api="StreamsGroupDescribe")
     sentence = "The node does not support STREAMS_GROUP_DESCRIBE"
     assert java_exception(error) == f"{_PREFIX}UnsupportedVersionException: {sentence}"
@@ -88,7 +88,7 @@ def test_lookup_of_a_coordinator_that_is_forbidden_is_named(
 
 
 def test_leader_of_a_forbidden_topic_is_not_found() -> None:
-    """The sentence names the partition; that of a topic that does not exist names nothing."""
+    """The sentence names the partition; the sentence of a topic that does not exist names nothing."""
     forbidden = ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert java_message(at_leader(forbidden, "t", 3)) == (
         "Failed to fetch metadata for partition t-3 due to topic authorization failure"

@@ -48,7 +48,7 @@ def test_other_urls_are_refused(url: str) -> None:
     ],
 )
 def test_date_format_is_that_of_java(pattern: str, text: str) -> None:
-    """The texts are those of java.text.SimpleDateFormat in English."""
+    """The texts are the same as of java.text.SimpleDateFormat in English."""
     zone = timezone(timedelta(hours=1, minutes=30))
     moment = datetime(2026, 3, 1, 0, 5, 9, 7_999, tzinfo=zone)
     assert DateFormat(pattern).format(moment) == text

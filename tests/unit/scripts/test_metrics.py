@@ -53,7 +53,7 @@ def report(latency: dict[str, float], sent_count: int) -> str:
 
 
 def test_intervals_are_joined() -> None:
-    """Totals are those of the last report; averages and maxima are of all reports."""
+    """Totals come from the last report; averages and maxima are of all reports."""
     statistics = ClientStatistics()
     statistics.add(report(window(1, 3_000, 3_000), 5))
     statistics.add(report(window(3, 9_000, 8_000), 20))

@@ -34,7 +34,7 @@ def test_every_class_is_a_script() -> None:
     ],
 )  # fmt: skip
 def test_options_before_the_class(words: list[str], result: tuple[str, list[str]]) -> None:
-    """They are those of Apache Kafka's script; -daemon starts a server in the background."""
+    """They are the same as in Apache Kafka's script; -daemon starts a server in the background."""
     assert target(words) == result
 
 

@@ -30,7 +30,7 @@ def write_config(folder: Path, changes: str = "") -> str:
         ([], "process.roles=broker\n", "process.roles=broker expects the KRaft controllers"),
         (["-s"], "process.roles=controller\n", "the node would be no broker"),
         ([], "controller.quorum.voters=1@a:1,2@b:1\n", "names the controllers 1, 2"),
-        (["-s"], "zookeeper.connect=a:1\n", "there is nothing to format"),
+        (["-s"], "zookeeper.connect=a:1\n", "no directory needs to be formatted"),
     ],
 )
 def test_node_that_ottla_cannot_run_is_not_formatted(

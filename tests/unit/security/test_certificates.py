@@ -1,4 +1,4 @@
-"""Subjects and expiry of certificates; the expected texts of subjects are those of Java 17."""
+"""Subjects and expiry of certificates; the expected texts of subjects come from Java 17."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -108,7 +108,7 @@ def test_expiry_is_read_in_both_encodings_of_time(until: datetime) -> None:
 
 
 def test_damaged_certificate_has_no_expiry() -> None:
-    """The error is a ValueError, as that of its subject."""
+    """The error is a ValueError, as for its subject."""
     whole = of_subject(rows((CN, "ann")))
     assert expiry_of(whole) > 0
     for size in range(len(whole)):

@@ -50,7 +50,7 @@ def run(server: ClientExchange, mechanism: str, user: str, password: str) -> str
 
 
 def test_scram_is_that_of_the_example_in_the_standard() -> None:
-    """The messages are those of RFC 7677."""
+    """The messages come from RFC 7677."""
     server = scram("user", "pencil")
     assert server.step(b"n,,n=user,r=" + CLIENT_NONCE.encode()) == (
         b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -65,7 +65,7 @@ def test_scram_is_that_of_the_example_in_the_standard() -> None:
 
 
 def test_nonce_that_librdkafka_repeats_is_accepted() -> None:
-    """librdkafka before 2.6.1 puts its nonce before that of the server, which begins with it."""
+    """librdkafka before 2.6.1 puts its nonce before the server's, which begins with it."""
     server = scram("ann", "secret")
     first = server.step(b"n,,n=ann,r=x").decode()
     bare = f"c=biws,r=x{first.split(',')[0][2:]}"

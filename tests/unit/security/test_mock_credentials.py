@@ -1,4 +1,4 @@
-"""Mock credentials look like those of users, and stay the same."""
+"""Mock credentials look like users' credentials, and stay the same."""
 
 import base64
 from collections import Counter
@@ -60,7 +60,7 @@ def test_mock_has_the_form_of_the_users(iterations: int, salt: bytes) -> None:
 
 
 def test_mocks_have_the_salts_of_java_if_users_have() -> None:
-    """Their text is that of a random number, whose first digit is not evenly distributed."""
+    """Their text looks like a random number, whose first digit is not evenly distributed."""
     beside = mocks(*(credential(8192, salt) for salt in JAVA_SALTS))
     shown = [beside.credential(name) for name in names(1000)]
     assert {one.iterations for one in shown} == {8192}

@@ -25,7 +25,7 @@ NOW_MS = 1_000_000
 def test_lifetime_is_the_shorter_of_both_limits(
     limit_ms: int, expiry_ms: int | None, lifetime_ms: int | None
 ) -> None:
-    """The one of the mechanism and the credential's own; an expired credential has none left."""
+    """The one of the mechanism and the credential's own; an expired credential has no time left."""
     assert sessions.lifetime_ms(limit_ms, expiry_ms, NOW_MS) == lifetime_ms
 
 

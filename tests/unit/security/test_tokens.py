@@ -172,7 +172,7 @@ def test_client_logs_in_with_a_token_as_its_owner(mechanism: ScramMechanism) -> 
 
 
 def test_unknown_token_is_refused_as_an_unknown_user() -> None:
-    """The first message is answered; one without `tokenauth=true` asks for a user."""
+    """The first message gets a response; one without `tokenauth=true` asks for a user."""
     unknown = ScramLogin("", mock(ScramMechanism.SCRAM_SHA_256, b"salt", ITERATIONS_MIN))
     server = ScramExchange(
         ScramMechanism.SCRAM_SHA_256, lambda _: unknown, nonce="n", find_token=lambda _: unknown

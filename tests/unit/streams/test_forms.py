@@ -135,7 +135,7 @@ def test_a_join_with_wrong_arguments_is_rejected_with_the_right_form(
 
 
 def test_a_versioned_table_cannot_be_suppressed() -> None:
-    """This is as in Kafka Streams, also if the versions are those of an upstream table."""
+    """This is as in Kafka Streams, also if the versions belong to an upstream table."""
     materialized = Materialized.as_(Stores.versioned("kept", 10))
     table = StreamsBuilder().table("in", materialized=materialized).filter(lambda v: v)
     with pytest.raises(TopologyError, match="versioned table cannot be suppressed"):

@@ -101,7 +101,7 @@ def test_http_server_that_waits_for_a_line_is_identified() -> None:
 
 
 def test_a_listener_of_tls_is_recognised() -> None:
-    """A TLS server answers plain text with an alert."""
+    """A TLS server responds to plain text with an alert."""
 
     def talk(connection: socket.socket) -> None:
         connection.recv(100)

@@ -25,7 +25,6 @@ WORDS = {
     "topic copy": ["t", "u"],
     "topic trim": ["t", "--to", "end", "--yes"],
     "group describe": ["g"],
-    "group seek": ["g", "--to", "end", "--topic", "t"],
     "group reset": ["g", "--to-latest", "--topic", "t"],
     "group delete": ["g", "--yes"],
     "cluster move": ["t", "--to", "1"],
@@ -48,7 +47,7 @@ WORDS = {
     "streams reset": ["--application-id", "app"],
 }
 # Verbs for clusters that have no --explain. The first sends nothing. The requests of the next two
-# are those of Spark's source and sink, and the console sends requests until it is stopped.
+# come from Spark's source and sink, and the console sends requests until it is stopped.
 WITHOUT_EXPLAIN = {"profile create", "streams run", "pipeline run", "console"}
 
 

@@ -32,7 +32,7 @@ EMPTY = RECORD._replace(key=None, value=None, headers=[])
     ],
 )
 def test_tokens_are_replaced_by_parts_of_the_record(text: str, data: bytes) -> None:
-    """The letters are those of kcat, and bytes are written unchanged."""
+    """The letters are kcat's, and bytes are written unchanged."""
     assert compile_format(text)(RECORD) == data
 
 

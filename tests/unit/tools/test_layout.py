@@ -52,7 +52,7 @@ def test_folder_with_other_files_is_kept(tmp_path: Path) -> None:
 
 
 def test_brokers_that_have_started_keep_their_files(tmp_path: Path) -> None:
-    """A later failure, such as that of a disk, removes nothing."""
+    """A later failure, such as a disk's, removes nothing."""
     _fail_in(tmp_path / "data", is_started=True)
     assert (tmp_path / "data" / "meta.properties").exists()
 

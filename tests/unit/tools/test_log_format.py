@@ -68,7 +68,7 @@ def test_problems_of_directories_are_reported(
     [
         ("process.roles=broker\n", "process.roles=broker expects the KRaft controllers"),
         ("process.roles=controller\n", "the node would be no broker"),
-        ("zookeeper.connect=127.0.0.1:1\n", "there is nothing to format"),
+        ("zookeeper.connect=127.0.0.1:1\n", "no directory needs to be formatted"),
         ("log.dirs\n", "is not of the form name=value"),
     ],
 )

@@ -232,7 +232,7 @@ def test_interrupted_command_has_the_exit_code_of_shells(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A script can distinguish Ctrl-C from a failure; the answer no is a failure."""
+    """A script can distinguish Ctrl-C from a failure; the reply no is a failure."""
 
     def fail(**option_values: object) -> None:
         raise error

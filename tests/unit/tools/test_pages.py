@@ -1,4 +1,4 @@
-"""The commands of the pages exist, with their options; other tests run those of some pages."""
+"""The commands of the pages exist, with their options; other tests run the commands of some pages."""
 
 import re
 import shlex

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_latency_of_a_round_trip_has_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is printed with Java's digits, not with those of a difference of seconds."""
+    """It is printed with Java's digits, not with the digits of a difference of seconds."""
     times = iter([5, 5, 111_005_720])
     monkeypatch.setattr(round_trips.time, "perf_counter_ns", lambda: next(times))
     producer, consumer = Mock(), Mock()
@@ -31,7 +31,7 @@ def test_latency_of_a_round_trip_has_nanoseconds(monkeypatch: pytest.MonkeyPatch
 
 
 def test_rates_are_those_of_an_interval() -> None:
-    """Totals are those of the run; the time of a rebalance is no time of fetching."""
+    """Totals cover the run; the time of a rebalance is no time of fetching."""
     facts = rates(Amount(10.0, 100, 2 << 20), Amount(12.0, 300, 6 << 20), 1.0)
     assert (facts["records"], facts["mb"]) == (300, 6.0)
     assert (facts["records_per_second"], facts["mb_per_second"]) == (100.0, 2.0)

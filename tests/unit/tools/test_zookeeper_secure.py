@@ -86,7 +86,7 @@ def test_ensemble_that_does_not_answer_is_a_sentence(
     address = f"127.0.0.1:{port}"
     monkeypatch.setattr("ottla.tools.zookeeper.securing.CONNECT_MS", 200)
     sentence = refused(verb, capsys, address, "--output", "json")
-    assert f"{address} does not answer within 0.2 s: start it, or name another" in sentence
+    assert f"{address} does not respond within 0.2 s: start it, or name another" in sentence
 
 
 @pytest.mark.usefixtures("_login")

@@ -1,1 +1,1 @@
-"""Options of security: which names are such options, and those of TLS for each listener."""
+"""Options of security: which names are such options, and the TLS options for each listener."""

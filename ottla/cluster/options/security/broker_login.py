@@ -8,38 +8,22 @@ Not done: GSSAPI, PLAIN and OAUTHBEARER between brokers; a user for each broker;
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred_module
-from ottla.base.options import OptionType, Scope, Snapshot
-from ottla.cluster.options.option_rows import Rows
-from ottla.cluster.options.security.listener_values import ListenerValues, Named
+from ottla.base.options import Snapshot
+from ottla.cluster.options.security.listener_values import (
+    BETWEEN_BROKERS,
+    ListenerValues,
+    Named,
+)
+from ottla.security import jaas
 from ottla.security.broker_proof import MECHANISM as BY_SECRET
 
-if TYPE_CHECKING:
-    from ottla.security import jaas
-else:
-    # Few brokers have users in their options.
-    jaas = deferred_module("ottla.security.jaas")
-
-NAME = "sasl.mechanism.inter.broker.protocol"
 _PROOF = "inter.broker.authentication"
 _MODULE = "ScramLoginModule"
 _EXAMPLE = (
     f'org.apache.kafka.common.security.scram.{_MODULE} required username="broker" password="...";'
-)
-
-ROWS = (
-    Rows(Scope.BROKER, dynamic=False).row(
-        NAME,
-        OptionType.STRING,
-        BY_SECRET,
-        "How brokers log in on the listener for brokers: OTTLA-BROKER, by the secret in the "
-        "coordination tree; or SCRAM, as the user of listener.name.NAME.MECHANISM.sasl.jaas.config, "
-        "the same on every broker. Kafka: GSSAPI.",
-        choices=(BY_SECRET, "SCRAM-SHA-256", "SCRAM-SHA-512"),
-    ),
 )
 
 
@@ -56,28 +40,28 @@ def login_of(
 ) -> BrokerLogin | None:
     """Return the login of SCRAM on the listener for brokers; None if they use the secret.
 
-    `mechanisms` are those of the listener, and `limited` those whose sessions end. Raises
+    `mechanisms` are the listener's, and `limited` those whose sessions end. Raises
     ConfigError if an option is wrong or missing.
     """
-    mechanism = options.text(NAME)
+    mechanism = options.text(BETWEEN_BROKERS)
     if mechanism == BY_SECRET:
         return None
     if not listener.protocol.startswith("SASL"):
         raise ConfigError(
-            f"{NAME}={mechanism} would have no effect: the listener {listener.name} for brokers has the "
+            f"{BETWEEN_BROKERS}={mechanism} would have no effect: the listener {listener.name} for brokers has the "
             f"protocol {listener.protocol}. Give it SASL_SSL in listener.security.protocol.map, or "
-            f"remove {NAME}"
+            f"remove {BETWEEN_BROKERS}"
         )
     if _PROOF in options.explicit:
         raise ConfigError(
-            f"{_PROOF}={options.text(_PROOF)} contradicts {NAME}={mechanism}: brokers log in by one "
+            f"{_PROOF}={options.text(_PROOF)} contradicts {BETWEEN_BROKERS}={mechanism}: brokers log in by one "
             "of them. Remove the other one"
         )
     values = ListenerValues(options, listener)
     if mechanism not in mechanisms:
         raise values.refusal(
             "sasl.enabled.mechanisms",
-            f"lacks {mechanism} of {NAME}: add it, because brokers log in so",
+            f"lacks {mechanism} of {BETWEEN_BROKERS}: add it, because brokers log in so",
         )
     if mechanism in limited:
         own = f"{values.prefix}{mechanism.lower()}.connections.max.reauth.ms"

@@ -5,6 +5,7 @@ from typing import Protocol
 from ottla.base.errors import ConfigError
 from ottla.base.options import Snapshot
 
+BETWEEN_BROKERS = "sasl.mechanism.inter.broker.protocol"
 PREFIX = "listener.name."
 """The beginning of an option of one listener; the listener's name follows in small letters."""
 
@@ -32,7 +33,7 @@ class ListenerValues:
         self._listener = listener
 
     def own(self, name: str) -> str | None:
-        """Return the text that is set for this listener alone; None if there is none."""
+        """Return the text that is set for this listener alone; None if no such text is set."""
         value = self.options.explicit.get(self.prefix + name)
         return None if value is None else str(value)
 

@@ -149,7 +149,7 @@ def tls_of(values: ListenerValues) -> "files.TlsFiles":
     if client_auth != "none" and trusted is None:
         raise values.refusal(
             "ssl.truststore.location",
-            "is not set: name a file with the certificates that sign those of clients",
+            "is not set: name a file with the certificates that sign clients' certificates",
         )
     key_password = values.text("ssl.key.password")
     if own.kind == files.PKCS12 and key_password not in ("", own.password):

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
-from ottla.console.model.connections import ClusterCatalogue, ClusterConnection
 from ottla.console.model.overview import read_overview
-from ottla.console.model.requests.clients import describe_client, list_clients
 from ottla.console.model.zookeeper import Znode, has_tree, read_znode
+from ottla.operations.survey.clients import describe_client, list_clients
+from ottla.operations.survey.connections import ClusterConnection
 
 
 @dataclass(frozen=True, slots=True)

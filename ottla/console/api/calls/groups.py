@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import groups, offsets, transactions
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.offsets import Key, OffsetPlan, ResetRequest, Strategy
 from ottla.operations.changes import Change
+from ottla.operations.offsets.plans import Key, OffsetPlan, ResetRequest, Strategy
+from ottla.operations.offsets.resets import request_of
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def list_groups(
@@ -95,7 +96,7 @@ def _request(
     value: str,
     targets: Mapping[Key, int] | None,
 ) -> ResetRequest:
-    return offsets.request_of(
+    return request_of(
         group_id, strategy, value, topics=topics, partitions=partitions, offsets=targets or {}
     )
 

@@ -4,8 +4,8 @@ from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.history.points import Kind, Period, RatedPoint, Subject
 from ottla.console.history.store import History
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import Forecast
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def read_cluster_history(

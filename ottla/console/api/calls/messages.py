@@ -8,7 +8,6 @@ from dataclasses import replace
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
     BrowseResult,
@@ -20,6 +19,7 @@ from ottla.console.model.messages.browsing import (
 from ottla.console.model.messages.filters import Condition, Field, Operator
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.producing import ProduceRequest, ProduceResult, produce
+from ottla.operations.survey.connections import ClusterConnection
 
 _TIMEOUT_MAX_S = 60.0
 

@@ -3,9 +3,9 @@
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import reassignments
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.reassignments import Move
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def plan_reassignment(

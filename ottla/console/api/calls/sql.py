@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.sql.queries import Queries
 from ottla.console.sql.values import QueryResult
+from ottla.operations.survey.connections import ClusterConnection
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.timeline.spans import NodeSpan, PartitionSpan, Period
 from ottla.console.timeline.store import TimelineStore
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def list_leader_history(

@@ -17,11 +17,11 @@ from ottla.console.model.configs import (
     describe_config,
     plan_change,
 )
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.groups import list_topic_groups
 from ottla.console.model.log_inspector import BatchRow, PartitionLog, inspect, read_batches
 from ottla.console.model.partitions import elect_leaders, list_troubled, read_map
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
 
 
 def list_topics(

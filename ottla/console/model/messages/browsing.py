@@ -16,10 +16,9 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
-from ottla.console.model.messages.remote import Match, Passed, RemoteSearch, remote_search
+from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Scanned, Span, select_partitions
 from ottla.console.model.messages.tailing import tail as tail
@@ -30,10 +29,12 @@ from ottla.console.model.messages.values import MessageRow as MessageRow
 from ottla.console.model.messages.values import Progress as Progress
 from ottla.console.model.messages.values import SearchEvent as SearchEvent
 from ottla.console.model.messages.values import Seek as Seek
-from ottla.console.model.requests.http import HttpError
-from ottla.console.model.requests.metadata import leaders_of, read_topic
-from ottla.console.model.requests.offsets import find_offsets
-from ottla.console.model.requests.records import FetchLimits
+from ottla.operations.search.remote import Match
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError
+from ottla.operations.survey.metadata import leaders_of, read_topic
+from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.records import FetchLimits
 
 LIMIT_MAX = 10_000
 

@@ -5,26 +5,23 @@ Not done: exactly once. A copy that fails in between leaves the target with a pa
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.errors import ConfigError
 from ottla.client.admin import topics as admin
-from ottla.client.admin.configs import ConfigSource, ResourceType
+from ottla.client.admin.configs import ConfigSource, Resource, ResourceType
 from ottla.client.admin.offsets import EARLIEST, LATEST, FoundOffset
-from ottla.client.transport import LibrdkafkaError, translate
-from ottla.console.model.connections import ClusterConnection
+from ottla.client.raw.producer import RecordProducer
 from ottla.console.model.messages.masking import MaskingRule, require_unmasked
-from ottla.console.model.messages.scanning import Scan, Scanned, Span
+from ottla.console.model.messages.scanning import Scan, Span
 from ottla.console.model.messages.values import Cancelled, never
-from ottla.console.model.requests.metadata import Key, leaders_of, read_topic
-from ottla.console.model.requests.offsets import find_offsets
-from ottla.console.model.requests.options import read_options
-from ottla.console.model.requests.records import FetchLimits
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import Key, leaders_of, read_topic
+from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.options import read_options
+from ottla.operations.survey.records import FetchLimits
 
 Report = Callable[[int, int], None]
-
-_FLUSH_S = 1.0
 
 
 def ignore_progress(copied: int, total: int) -> None:
@@ -65,8 +62,8 @@ def copy_topic(
     topic = read_topic(connection, source)
     overrides = {
         row.name: row.value
-        for row in read_options(connection, ResourceType.TOPIC, source)
-        if row.config_source == ConfigSource.DYNAMIC_TOPIC_CONFIG and row.value is not None
+        for row in read_options(connection, Resource(ResourceType.TOPIC, source))
+        if row.source == ConfigSource.DYNAMIC_TOPIC_CONFIG and row.value is not None
     }
     with connection.brokers() as brokers:
         created = admin.create_topic(
@@ -103,16 +100,23 @@ def _copy_records(
     limits = FetchLimits(is_committed=True)
     scan = Scan(connection, topic.name, _spans(starts, ends), limits)
     total = sum(span.end - span.start for span in scan.spans.values())
-    writer = _Writer(connection, target)
-    try:
+    options = {**connection.producer_options(), "linger.ms": 20, "compression.type": "lz4"}
+    written = 0
+    with RecordProducer(connection.bootstrap, options) as producer:
         while not scan.is_done and not cancelled():
             for part in scan.step():
-                writer.write(part)
+                for record in part.records:
+                    producer.send(
+                        target,
+                        record.value,
+                        key=record.key,
+                        partition=part.partition,
+                        headers=record.headers,
+                        timestamp=max(record.timestamp, 0),
+                    )
+                    written += 1
             on_progress(scan.scanned, total)
-        writer.flush()
-    finally:
-        writer.close()
-    return writer.written
+    return written
 
 
 def _spans(starts: dict[Key, FoundOffset], ends: dict[Key, FoundOffset]) -> dict[int, Span]:
@@ -121,52 +125,3 @@ def _spans(starts: dict[Key, FoundOffset], ends: dict[Key, FoundOffset]) -> dict
         for key, row in ends.items()
         if key in starts and starts[key].offset < row.offset
     }
-
-
-class _Writer:
-    """Writes records to the same partitions of another topic; raises the first failure."""
-
-    def __init__(self, connection: ClusterConnection, topic: str) -> None:
-        self.written = 0
-        self._topic = topic
-        self._failure: OttlaError | None = None
-        self._producer = connection.open_producer({"linger.ms": 20, "compression.type": "lz4"})
-
-    def write(self, part: Scanned) -> None:
-        for record in part.records:
-            while True:
-                try:
-                    self._producer.produce(
-                        self._topic,
-                        record.value,
-                        record.key,
-                        part.partition,
-                        on_delivery=self._delivered,
-                        timestamp=max(record.timestamp, 0),
-                        headers=list(record.headers) or None,
-                    )
-                    break
-                except BufferError:
-                    self._producer.poll(_FLUSH_S)
-                except LibrdkafkaError as error:
-                    raise translate(error.args[0]) from error
-            self.written += 1
-        self._producer.poll(0)
-        self._raise_failure()
-
-    def flush(self) -> None:
-        while self._producer.flush(_FLUSH_S):
-            self._raise_failure()
-        self._raise_failure()
-
-    def close(self) -> None:
-        self._producer.purge()
-        self._producer.flush(_FLUSH_S)
-
-    def _delivered(self, error: Any, message: object) -> None:
-        if error is not None and self._failure is None:
-            self._failure = translate(error)
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise self._failure

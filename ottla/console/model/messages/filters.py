@@ -12,9 +12,9 @@ from enum import StrEnum
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.messages.json_paths import JsonPath
+from ottla.base.text.json_paths import JsonPath
 from ottla.console.model.messages.patterns import Pattern
-from ottla.console.numbers import whole_number
+from ottla.operations.numbers import whole_number
 
 
 class Field(StrEnum):

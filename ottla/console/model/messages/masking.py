@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError, OttlaError
-from ottla.console.model.messages.json_paths import JsonPath
+from ottla.base.text.json_paths import JsonPath, malformed
 from ottla.console.model.messages.patterns import Pattern
 
 MASK = "******"
@@ -103,6 +103,8 @@ def _content_mask(rule: MaskingRule) -> _Mask:
     if not rule.path:
         return lambda raw: hide(raw.decode("utf-8", "replace")).encode()
     path = JsonPath(rule.path)
+    if path.is_root:
+        raise malformed(rule.path)
 
     def mask(raw: bytes) -> bytes:
         try:

@@ -1,31 +1,21 @@
-"""The only module of the console that uses RE2: regular expressions of users, in linear time.
-
-With Python's own engine one expression could stop the console. Memory is bounded, too.
+"""Regular expressions of the console's users: RE2, in linear time. Text is UTF-8, and other bytes
+are compared as Latin-1.
 """
 
-import re2
-
 from ottla.base.errors import ConfigError
-
-_MEMORY_BYTES = 1 << 20
+from ottla.base.text.patterns import InvalidPatternError, compiled
 
 
 class Pattern:
-    """A compiled expression; text is UTF-8, and other bytes are compared as Latin-1."""
+    """A compiled expression."""
 
     def __init__(self, text: str, *, ignores_case: bool = False) -> None:
         """Compile; raises ConfigError with RE2's reason if the expression is invalid."""
-        options = re2.Options()
-        options.log_errors = False
-        options.max_mem = _MEMORY_BYTES
-        options.case_sensitive = not ignores_case
         try:
-            self._compiled = re2.compile(text, options)
-        except re2.error as error:
-            reason = error.args[0] if error.args else ""
-            text_of_reason = reason.decode() if isinstance(reason, bytes) else str(reason)
+            self._compiled = compiled(f"(?i){text}" if ignores_case else text)
+        except InvalidPatternError as error:
             raise ConfigError(
-                f"{text!r} is not a regular expression of RE2: {text_of_reason}. Look-around and back references "
+                f"{text!r} is not a regular expression of RE2: {error}. Look-around and back references "
                 "do not exist in RE2."
             ) from error
 
@@ -39,4 +29,4 @@ class Pattern:
 
     def replace(self, text: str, replacement: str) -> str:
         """Return the text with all matches replaced by a literal text."""
-        return str(self._compiled.sub(lambda _: replacement, text))
+        return self._compiled.sub(lambda _: replacement, text)

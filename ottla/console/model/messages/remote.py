@@ -5,21 +5,17 @@ The conditions are translated to weaker ones of the broker; the console compares
 so that both searches have the same result.
 """
 
-import base64
-import binascii
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from typing import NamedTuple
 
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.model.messages.scanning import Span
 from ottla.console.model.messages.values import BrowseRequest, Seek
-from ottla.console.model.requests.http import HttpError, get_lines
-from ottla.wire.records.records import Record
+from ottla.operations.search.remote import Match, Row, match_of, search_rows
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.http import HttpError
 
 _TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
 _ORDERS = (
@@ -28,15 +24,6 @@ _ORDERS = (
     JsonComparison.GREATER,
     JsonComparison.GREATER_OR_EQUAL,
 )
-# The broker's paths have neither wildcards nor descendants nor negative indexes.
-_SIMPLE_PATH = re.compile(r"\$(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]+\])+")
-
-
-class Match(NamedTuple):
-    """A record that the broker found."""
-
-    record: Record
-    is_log_append_time: bool
 
 
 class Passed(NamedTuple):
@@ -69,9 +56,8 @@ class RemoteSearch:
             *self.parameters,
         ]
         url = self.urls[partition]
-        for line in get_lines(url, f"/search?{urlencode(query)}", self.timeout_s):
-            row = _parse(url, line)
-            match row.get("type"):
+        for row in search_rows(url, query, self.timeout_s):
+            match row["type"]:
                 case "match":
                     yield _match(url, row)
                 case "progress":
@@ -113,8 +99,7 @@ def _translate(condition: Condition) -> tuple[str, str] | None:
             return str(condition.field), text
         if operator is Operator.REGEX:
             return f"{condition.field}_regex", text
-        is_path = operator is Operator.JSON_PATH and _SIMPLE_PATH.fullmatch(condition.path)
-        if is_path and condition.field is Field.VALUE:
+        if operator is Operator.JSON_PATH and condition.field is Field.VALUE:
             return "json", condition.path + _comparison(condition)
     if condition.field is Field.HEADER and condition.header and "=" not in condition.header:
         return "header", f"{condition.header}={text}" if is_plain else condition.header
@@ -142,36 +127,7 @@ def _comparison(condition: Condition) -> str:
     return ""
 
 
-def _parse(url: str, line: bytes) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise HttpError(f"{url} sent a line that is not JSON: {error}") from error
-    return row if isinstance(row, dict) else {}
-
-
-def _match(url: str, row: Mapping[str, Any]) -> Match:
-    try:
-        texts = [None if text is None else str(text) for text in row.get("headers") or []]
-        if any(text is not None and "\ufffd" in text for text in texts):
-            raise ValueError("a header is not text, so its bytes are unknown")
-        pairs = zip(texts[::2], texts[1::2], strict=True)
-        headers = [(name or "", None if value is None else value.encode()) for name, value in pairs]
-        record = Record(
-            _bytes(row, "key"),
-            _bytes(row, "payload"),
-            headers,
-            int(row.get("ts", -1)),
-            int(row["offset"]),
-        )
-    except (KeyError, TypeError, ValueError, binascii.Error) as error:
-        raise HttpError(f"{url} sent a match that cannot be used: {error!r}") from error
-    return Match(record, row.get("tstype") == "logappend")
-
-
-def _bytes(row: Mapping[str, Any], name: str) -> bytes | None:
-    coded = row.get(f"{name}_base64")
-    if coded is not None:
-        return base64.b64decode(coded, validate=True)
-    text = row.get(name)
-    return None if text is None else str(text).encode()
+def _match(url: str, row: Row) -> Match:
+    if any("\ufffd" in text for text in row.get("headers") or () if isinstance(text, str)):
+        raise HttpError(f"{url} sent a header that is not text, so its bytes are unknown")
+    return match_of(url, row)

@@ -12,13 +12,13 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.topics import Topic
 from ottla.client.brokers import Brokers
-from ottla.console.model.connections import ClusterConnection
-from ottla.console.model.requests.metadata import leaders_of, read_topic
-from ottla.console.model.requests.nodes import ask_nodes
-from ottla.console.model.requests.records import Fetched, FetchLimits, fetch, whole_batches
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import leaders_of, read_topic
+from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.control import ControlType, control_type
-from ottla.wire.records.records import Record, decode_batch, read_body
+from ottla.wire.records.records import Record, decode_batch, read_body, whole_batches
 
 # A batch that decompresses to more is skipped: it could be a bomb.
 _BATCH_BYTES_MAX = 64 << 20

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ottla.client.admin.offsets import EARLIEST, LATEST
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.rows import size_of
 from ottla.console.model.messages.scanning import Scan, Scanned, Span
 from ottla.console.model.messages.values import Cancelled, never
-from ottla.console.model.requests.metadata import leaders_of, read_topic
-from ottla.console.model.requests.offsets import find_offsets
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import leaders_of, read_topic
+from ottla.operations.survey.offsets import find_offsets
 
 KEYS_LIMIT = 200_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from ottla.client.admin.offsets import LATEST
-from ottla.console.model.connections import ClusterConnection
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Span, select_partitions
 from ottla.console.model.messages.values import BrowseRequest, Cancelled, MessageRow
-from ottla.console.model.requests.metadata import leaders_of, read_topic
-from ottla.console.model.requests.offsets import find_offsets
-from ottla.console.model.requests.records import FetchLimits
+from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import leaders_of, read_topic
+from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.records import FetchLimits
 
 _PAUSE_S = 0.2
 

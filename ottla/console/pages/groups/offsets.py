@@ -6,21 +6,14 @@ from typing import Any
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.console.fields import Fields
 from ottla.console.model.groups import GroupDetail, describe_group
-from ottla.console.model.offsets import (
-    OffsetPlan,
-    ResetRequest,
-    Strategy,
-    execute,
-    parse_csv,
-    plan_reset,
-    plan_undo,
-    to_csv,
-)
-from ottla.console.model.requests.metadata import Key
-from ottla.console.numbers import INT_MAX, natural_number
+from ottla.console.model.offsets import execute, plan_reset, plan_undo
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.pages.groups.groups import group_of
 from ottla.console.pages.topics.messages import parse_time
+from ottla.operations.numbers import INT_MAX, natural_number
+from ottla.operations.offsets.files import parse_offsets, to_csv
+from ottla.operations.offsets.plans import Key, OffsetPlan, ResetRequest, Strategy
+from ottla.operations.offsets.resets import request_of
 
 # A field for each partition: `at:TOPIC:PARTITION` has a new offset, `pick` a selected partition.
 _NEW_OFFSET = "at:"
@@ -30,7 +23,6 @@ def show(view: View) -> Mapping[str, Any]:
     """Return the offsets of a group and the form; with `done`, a plan that can be undone."""
     return {
         "group": _group(view),
-        "strategies": list(Strategy),
         "picked": view.form.all("pick"),
         "plan": None,
         "plan_id": "",
@@ -95,20 +87,26 @@ def _request(view: View) -> ResetRequest:
         raise ConfigError(
             f"unknown strategy {form.text('strategy')!r}: use {', '.join(Strategy)}"
         ) from None
-    offsets = {**parse_csv(form.get("file", "")), **_typed(form)}
-    is_file = strategy is Strategy.FROM_FILE
-    is_offset, is_shift = strategy is Strategy.TO_OFFSET, strategy is Strategy.SHIFT_BY
-    is_time = strategy is Strategy.TO_DATETIME
-    return ResetRequest(
+    value: object = ""
+    offsets: Mapping[Key, int] = {}
+    match strategy:
+        case Strategy.TO_OFFSET:
+            value = form.integer("offset", least=0)
+        case Strategy.SHIFT_BY:
+            value = form.integer("shift")
+        case Strategy.TO_DATETIME:
+            value = parse_time(form.required("time"))
+        case Strategy.BY_DURATION:
+            value = form.required("duration")
+        case Strategy.FROM_FILE:
+            offsets = {**parse_offsets(form.get("file", "")), **_typed(form)}
+    return request_of(
         group_of(view),
         strategy,
+        str(value),
         topics=tuple(form.text("topics").replace(",", " ").split()),
         partitions=tuple(_key(text) for text in form.all("pick")),
-        offset=form.integer("offset", least=0) if is_offset else None,
-        shift=form.integer("shift") if is_shift else None,
-        timestamp_ms=parse_time(form.required("time")) if is_time else None,
-        duration=form.required("duration") if strategy is Strategy.BY_DURATION else None,
-        offsets=offsets if is_file else {},
+        offsets=offsets,
     )
 
 

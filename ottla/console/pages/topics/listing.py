@@ -5,10 +5,10 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.fields import Fields
-from ottla.console.model.requests.metadata import read_metadata
 from ottla.console.model.topics import NewTopic, TopicRow, create_topic, list_topics
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.tables import arrange
+from ottla.operations.survey.metadata import read_metadata
 
 _SORTS = {
     "name": lambda row: row.name,

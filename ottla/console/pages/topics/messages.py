@@ -20,10 +20,10 @@ from ottla.console.model.messages.browsing import (
 )
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
-from ottla.console.model.requests.metadata import read_topic
-from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
+from ottla.operations.numbers import INT_MAX, natural_number
+from ottla.operations.survey.metadata import read_topic
 
 CONDITIONS = 3
 _LIMITS = (20, 50, 100, 500)

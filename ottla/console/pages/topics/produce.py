@@ -7,10 +7,10 @@ from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.browsing import read_message
 from ottla.console.model.messages.masking import require_unmasked
 from ottla.console.model.producing import CODECS, InputFormat, preview, produce
-from ottla.console.model.requests.metadata import read_metadata, read_topic
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.pages.topics.messages import read_position
 from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
+from ottla.operations.survey.metadata import read_metadata, read_topic
 
 _TOPICS_MAX = 1_000
 

@@ -12,8 +12,8 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import Decoded, Format
 from ottla.console.model.messages.values import MessageRow
 from ottla.console.model.producing import InputFormat, InputHeader, ProduceRequest
-from ottla.console.numbers import INT_MAX
 from ottla.console.pages.topics.messages import parse_time
+from ottla.operations.numbers import INT_MAX
 
 # A form has 4 MiB at most; a browser writes three bytes for most bytes that are not letters.
 AGAIN_MAX_BYTES = 1 << 20

@@ -23,10 +23,10 @@ from ottla.console.model.topics import (
     empty_topic,
     read_statistics,
 )
-from ottla.console.numbers import INT_MAX, natural_number
 from ottla.console.page import Action, Done, NotFound, Page, Source, View
 from ottla.console.pages.history import history_of
 from ottla.console.pages.settings import change_actions, settings_table
+from ottla.operations.numbers import INT_MAX, natural_number
 
 _BATCHES = 50
 _SCAN_LIMITS = (10_000, 100_000, 1_000_000)

@@ -53,7 +53,7 @@ def update_target(transition: Transition, member: Member, group_epoch: int) -> T
     if group.assignment_epoch >= group_epoch or not _is_time(transition):
         return target.target_for(group, member)
     members = group.members_with(member)
-    # The first target is that of one member, which receives it immediately.
+    # The first target is for one member, which receives it immediately.
     if group.assignment_timestamp_ms and target.is_large(group, members, transition.topics.image):
         transition.is_target_wanted = True
         return target.target_for(group, member)

@@ -43,7 +43,9 @@ class Target(NamedTuple):
 
 
 def target_for(group: ConsumerGroup, member: Member) -> Target:
-    """Return the current target; a static member that returns inherits that of its old member id."""
+    """Return the current target; a static member that returns inherits the target of its old member
+    id.
+    """
     held_by = group.static_members.get(member.instance_id or "", member.member_id)
     return Target(group.assignment_epoch, group.target_of(held_by))
 

@@ -1,5 +1,5 @@
-"""Regular expressions of clients: of consumers, and of searches. Apache Kafka uses RE2/J for those
-of consumers, whose syntax is RE2's.
+"""Regular expressions of clients: of consumers, and of searches. Apache Kafka uses RE2/J for
+consumers' patterns, whose syntax is RE2's.
 """
 
 from ottla.base.errors import ApiError, ErrorCode

@@ -1,7 +1,7 @@
 """Members that use the classic protocol, in a group of the consumer protocol (KIP-848).
 
 A join is treated like a full heartbeat, a sync returns the member's partitions. There is no
-barrier: each request is answered immediately, and a heartbeat response makes a member rejoin
+barrier: each request gets its response immediately, and a heartbeat response makes a member rejoin
 whenever its next step is due. Follows classicGroupJoinToConsumerGroup and related methods.
 """
 
@@ -48,7 +48,7 @@ Downgrade = Callable[[Transition, Member], None]
 
 @dataclass(frozen=True, slots=True)
 class Joiner:
-    """The client of a join, its API version, and a fresh member id in case it has none."""
+    """The client of a join, its API version, and a fresh member id in case it has no id."""
 
     client: Client
     api_version: int

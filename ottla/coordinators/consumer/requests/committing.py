@@ -20,7 +20,7 @@ EPOCH_VERSION = 9
 class Committer:
     """The sender of a commit: a member in an epoch, or a client without a membership.
 
-    `api_version` is that of OffsetCommit, None for TxnOffsetCommit.
+    `api_version` is OffsetCommit's, None for TxnOffsetCommit.
     """
 
     member_id: str

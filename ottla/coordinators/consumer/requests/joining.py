@@ -53,7 +53,9 @@ def known_member(group: ConsumerGroup, member_id: str) -> Member:
 
 
 def known_static_member(group: ConsumerGroup, instance_id: str, member_id: str) -> Member:
-    """Return the member with an instance id; ApiError if there is none, or its member id differs."""
+    """Return the member with an instance id; ApiError if no member has it, or its member id
+    differs.
+    """
     member = group.static_member(instance_id)
     if member is None:
         raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")

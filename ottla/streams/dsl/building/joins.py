@@ -205,7 +205,7 @@ def _join_store(
 
 
 def _outer_store(base: str | None, numbered: str, right_outer: bool) -> str:
-    """Return the name of the store that both sides share: Kafka's, or that of a supplied store."""
+    """Return the name of the store that both sides share: Kafka's, or a supplied store's."""
     if base is not None:
         return base + ("-outer-shared-join" if right_outer else "-left-shared-join") + "-store"
     return f"KSTREAM-OUTERSHARED-{numbered[-10:]}-store"

@@ -203,7 +203,7 @@ def _comparison(_: Column, types: list[ColumnType]) -> ColumnType | None:
 
 
 def _alike(types: list[ColumnType]) -> ColumnType | None:
-    """Return the common type of all that are not None; None if there is none."""
+    """Return the common type of all that are not None; None if no such type exists."""
     scalars = {operand_type for operand_type in types if isinstance(operand_type, Scalar)} - {
         Scalar.NOTHING
     }

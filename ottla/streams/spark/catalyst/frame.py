@@ -139,8 +139,8 @@ class _Builder:
         return F.col(self._prefix + name)
 
     def add(self, number: int, lowered: LoweredSource, numbers: Mapping[str, int] | None) -> None:
-        """Add the steps below a source; `numbers` are those of all topics, and None if it is the
-        only source.
+        """Add the steps below a source; `numbers` are the numbers of all topics, and None if it is
+        the only source.
         """
         self._prefix = f"_{number}_"
         is_from_source = F.lit(True)

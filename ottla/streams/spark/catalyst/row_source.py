@@ -169,7 +169,7 @@ class RowTaskReader:
         ):
             for offsets in partition.ranges:
                 if offsets.topic not in self._topic_numbers:
-                    # There is nothing to read, but Spark requires a task.
+                    # The range is empty, but Spark requires a task.
                     continue
                 decoder = ColumnDecoder(offsets.topic, offsets.partition, READ_COLUMNS)
                 for batch in fetcher.fetch(decoder, offsets.start, offsets.end):

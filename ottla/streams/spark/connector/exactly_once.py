@@ -187,7 +187,7 @@ def _check_alive(
             ErrorCode.INVALID_TXN_STATE,
             f"The batch took {seconds:.0f} s, and the transaction timeout of {timeout_ms / 1000:g} s must "
             "be at least twice as long: use smaller batches (maxOffsetsPerTrigger), or raise "
-            f"kafka.transaction.timeout.ms. Aborted meanwhile: {len(lost_transactions)} of {len(shares)}.",
+            f"kafka.transaction.timeout.ms. Aborted before the commit: {len(lost_transactions)} of {len(shares)}.",
         )
 
 
@@ -228,7 +228,9 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 def _sweep(
     brokers: Brokers, ledger: Ledger, producers: Sequence[Producer | None], timeout_ms: int
 ) -> None:
-    """Abort open transactions of earlier runs, except those of tasks that wrote in this batch."""
+    """Abort open transactions of earlier runs, except the transactions of tasks that wrote in this
+    batch.
+    """
     names = {
         ledger.transactional_id(task)
         for task, producer in enumerate(producers)

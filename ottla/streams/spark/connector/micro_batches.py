@@ -44,7 +44,7 @@ class BatchPolicy(Protocol):
 
     @property
     def own_topic(self) -> str | None:
-        """The topic that exists on no broker and has one partition; None if there is none."""
+        """The topic that exists on no broker and has one partition; None if no such topic exists."""
         ...
 
     def own_end(self) -> int:

@@ -2,7 +2,7 @@
 end at.
 
 Used where Spark plans (the driver's planner process), never in tasks. Errors name the topic and say
-what to change. Semantics are those of Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp
+what to change. Semantics follow Spark's Kafka connector (KafkaOffsetReaderAdmin): a timestamp
 takes precedence over JSON by timestamp, which takes precedence over offsets; JSON must name every
 partition.
 """
@@ -21,13 +21,13 @@ from ottla.client.admin.offsets import (
     TopicPartition,
     list_offsets,
 )
+from ottla.client.admin.replicas import directories_of
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.ranges import OffsetRange, Offsets
 from ottla.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
-    DescribeLogDirsResult,
 )
 
 _PATIENCE_S = 15.0
@@ -102,9 +102,10 @@ class Positions:
             ]
             request = DescribeLogDirsRequest(topics=topics)
             response = self._brokers.ask_node(leader, request, DescribeLogDirsResponse)
-            for directory in response.results:
-                check(directory.error_code, subject=directory.log_dir)
-                sizes |= _sizes_in(directory)
+            for directory in directories_of(response):
+                check(directory.error_code, subject=directory.path)
+                rows = directory.replicas.items()
+                sizes |= {key: row.size for key, row in rows if not row.is_future}
         return sizes
 
     def _partitions(self) -> list[TopicPartition]:
@@ -145,8 +146,8 @@ class Positions:
         return self._list(dict.fromkeys(partitions, LATEST))
 
     def at(self, partitions: Iterable[TopicPartition], time_ms: int) -> Offsets:
-        """Return the offset of each partition's first record at or after a time; -1 if there is
-        none.
+        """Return the offset of each partition's first record at or after a time; -1 if no record
+        follows.
         """
         return self._list(dict.fromkeys(partitions, time_ms))
 
@@ -218,15 +219,6 @@ class Positions:
             if self._options.use is Use.STREAM_READ:
                 advice += " Or start again with another checkpointLocation and startingOffsets."
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")
-
-
-def _sizes_in(directory: DescribeLogDirsResult) -> dict[TopicPartition, int]:
-    return {
-        (topic.name, row.partition_index): row.partition_size
-        for topic in directory.topics
-        for row in topic.partitions
-        if not row.is_future_key
-    }
 
 
 def _check_names(option: str, named: Offsets, partitions: Sequence[TopicPartition]) -> None:

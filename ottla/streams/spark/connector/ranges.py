@@ -1,8 +1,8 @@
 """The offset ranges that a batch reads: limits, splits, and the JSON form in Spark's checkpoint.
 
-Pure functions from offsets to offsets. The JSON is that of Spark's Kafka connector, {"topic": {"0":
-23}}. Limits follow its KafkaOffsetReader: each partition gets a share in proportion to its new
-records.
+Pure functions from offsets to offsets. The JSON has the format of Spark's Kafka connector,
+{"topic": {"0": 23}}. Limits follow its KafkaOffsetReader: each partition gets a share in proportion
+to its new records.
 """
 
 import itertools

@@ -57,7 +57,7 @@ class Refusals:
         return self._topics.get(topic)
 
     def take_letters(self) -> pa.Table | None:
-        """Return the dead letters in the form that is written; None if there are none.
+        """Return the dead letters in the form that is written; None if the list is empty.
 
         If a dead letter is rejected, its error is raised without asking the handler.
         """

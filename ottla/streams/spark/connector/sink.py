@@ -4,7 +4,7 @@ queries.
 Each task is an idempotent producer that writes columns with acks=all, so a task itself writes no
 duplicates. With processingGuarantee=at_least_once a task that Spark repeats writes its rows again,
 as with Spark's Kafka sink. With exactly_once every micro-batch of a stream is written once, in
-transactions (`exactly_once.py`). Columns are those of Spark's Kafka connector: value, and the
+transactions (`exactly_once.py`). Columns are the same as in Spark's Kafka connector: value, and the
 optional key, topic, partition and headers.
 """
 

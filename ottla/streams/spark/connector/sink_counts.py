@@ -30,7 +30,7 @@ class SinkCounts:
 
 
 def append_counts(path: str, counts: Iterable[SinkCounts]) -> None:
-    """Append the total of the tasks' counts to a file, unless there are none."""
+    """Append the total of the tasks' counts to a file, unless the counts are empty."""
     total = SinkCounts()
     for part in counts:
         total.add(part)

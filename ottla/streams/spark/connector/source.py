@@ -3,8 +3,8 @@ JAR.
 
 Spark runs the three classes in three places: `OttlaSource` in the driver; a reader's planning
 methods in a planner process beside it; and `read` in the executors' Python workers, where each task
-fetches its own range and returns Arrow batches. Columns and options are those of Spark's Kafka
-connector.
+fetches its own range and returns Arrow batches. Columns and options are the same as in Spark's
+Kafka connector.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -78,7 +78,7 @@ class OttlaSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        """Return the columns: those of Spark's Kafka connector, in its order."""
+        """Return the columns: the same as in Spark's Kafka connector, in its order."""
         with_headers = self.options.get("includeheaders", "false").strip().lower() == "true"
         names = [name for name in _COLUMNS if name != "headers" or with_headers]
         return StructType([StructField(name, _COLUMNS[name]) for name in names])

@@ -317,7 +317,7 @@ def lay_out(
     clock_topic: str | None = None,
     claimed: Sequence[int] = (),
 ) -> Layout:
-    """Return the layout; `partition_counts` are those of the topics on the broker.
+    """Return the layout; `partition_counts` has the topics' counts on the broker.
 
     `claimed` are the partition counts of the sub-topologies that a checkpoint has state of: topics
     may have gained partitions since, and more topics may match a pattern. Raises TopologyError if a

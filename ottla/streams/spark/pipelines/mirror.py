@@ -4,7 +4,7 @@ groups' offsets.
 Records keep partition, key, value, headers and timestamp. The source `ottla-mirror` is `ottla` with
 one addition: when Spark asks for the latest offsets, the previous micro-batch is completely written
 and none is in progress. At that moment the ends of both topics are stored as a point in the topic
-of offsets (see `ottla.streams.pipelines.translation`).
+of offsets (see `ottla.operations.mirror.translation`).
 """
 
 import time
@@ -17,22 +17,17 @@ from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceStreamReader, 
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import (
     LATEST,
-    CommittedOffset,
-    commit_offsets,
-    committed_offsets,
     list_offsets,
 )
-from ottla.client.admin.topics import create_topic, describe_topic
-from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.table import read_table_of
+from ottla.operations.mirror.routes import Route, prepare, translated
+from ottla.operations.mirror.translation import Point, Translation
+from ottla.operations.offsets.resets import advance
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
-from ottla.streams.pipelines.translation import Point, Translation
 from ottla.streams.spark.connector.options import cluster_options, security_in
 from ottla.streams.spark.connector.ranges import JsonOffsets, Offsets, from_json
 from ottla.streams.spark.connector.source import OttlaSource
@@ -45,8 +40,6 @@ _TOPICS = ("source_topic", "target_topic", "offsets_topic")
 # without a pause.
 _INTERVAL_S = 5.0
 _COLUMNS = ("key", "value", "headers", "timestamp", "partition")
-_EMPTY = ("Empty", "Dead", "")
-_OFFSETS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
 
 
 @dataclass(frozen=True)
@@ -65,22 +58,18 @@ class Mirror:
         target = access_of(sink, access)
         return cls(source.topics[0].text, access, sink.topic.text, target, sink.offsets_topic)
 
-    def prepare(self) -> None:
-        """Create the target with as many partitions as the source, and the topic of offsets, if
-        they do not exist.
+    @property
+    def _route(self) -> Route:
+        return Route(self.source_topic, self.target_topic, self.offsets_topic)
 
-        Raises ConfigError if the target has fewer partitions than the source.
+    def prepare(self) -> None:
+        """Create the target as a copy of the source, and the topic of offsets, if they do not
+        exist.
+
+        Raises ConfigError if the target has fewer partitions than the source, or is the source.
         """
         with self.source.brokers() as source, self.target.brokers() as target:
-            count = len(describe_topic(source, self.source_topic).partitions)
-            _ensure(target, self.target_topic, count, {})
-            _ensure(target, self.offsets_topic, 1, _OFFSETS_CONFIG)
-            result = len(describe_topic(target, self.target_topic).partitions)
-        if result < count:
-            raise ConfigError(
-                f"Topic {self.target_topic!r} has {result} partitions, {self.source_topic!r} has {count}: "
-                "a mirror keeps partitions, so it needs at least as many."
-            )
+            prepare(source, target, self._route)
 
     def translation(self) -> Translation:
         """Return the current translation of offsets."""
@@ -98,56 +87,13 @@ class Mirror:
         Offsets are never moved backwards. Nothing is committed while the group has members that
         read the target.
         """
-        translation = self.translation()
-        with self.source.brokers() as source:
-            read = committed_offsets(source, group_id)
-        results = {
-            partition: offset
-            for (topic, partition), committed in read.items()
-            if topic == self.source_topic
-            and (offset := translation.translate(partition, committed.offset)) is not None
-        }
-        with self.target.brokers() as target:
-            return results if self._commit(target, group_id, results) else {}
-
-    def _commit(self, target: Brokers, group_id: str, committed: Mapping[int, int]) -> bool:
-        is_same = self.source.bootstrap == self.target.bootstrap
-        if not is_same and _state(target, group_id) not in _EMPTY:
-            return False
-        stored_offsets = committed_offsets(target, group_id)
-        topic = self.target_topic
-        offsets = {
-            (topic, partition): CommittedOffset(offset, -1, "")
-            for partition, offset in committed.items()
-            if (topic, partition) not in stored_offsets
-            or stored_offsets[topic, partition].offset < offset
-        }
-        try:
-            if offsets:
-                commit_offsets(target, group_id, offsets)
-        except ApiError as error:
-            # The group has members, which commit their own offsets.
-            if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
-                return False
-            raise
-        return True
-
-
-def _ensure(brokers: Brokers, topic: str, partitions: int, config: Mapping[str, str]) -> None:
-    try:
-        create_topic(brokers, topic, partitions=partitions, config=config)
-    except ApiError as error:
-        if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-            raise
-
-
-def _state(brokers: Brokers, group_id: str) -> str:
-    try:
-        return describe_group(brokers, group_id).state
-    except ApiError as error:
-        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return ""
-        raise
+        translations = {self._route: self.translation()}
+        is_own = self.source.bootstrap == self.target.bootstrap
+        with self.source.brokers() as source, self.target.brokers() as target:
+            targets = translated(source, translations, group_id)
+            if advance(target, group_id, targets, is_own=is_own) is None:
+                return {}
+        return {partition: offset for (_, partition), offset in targets.items()}
 
 
 def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:

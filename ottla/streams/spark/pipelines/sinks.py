@@ -84,7 +84,7 @@ def records_of(frame: DataFrame, sink: TopicSink) -> DataFrame:
 
 
 def access_of(sink: TopicSink | MirrorSink, access: ClusterAccess) -> ClusterAccess:
-    """Return the access to the cluster that a sink writes to; `access` is that of the pipeline."""
+    """Return the access to the cluster that a sink writes to; `access` is the pipeline's."""
     if not sink.bootstrap:
         return access
     return ClusterAccess(sink.bootstrap, resolved_security(sink.security, f"sink {sink.name}"))

@@ -204,7 +204,7 @@ def _by_topic(offsets: Mapping[TopicPartition, int], *, as_list: bool = False) -
 
 
 def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> None:
-    """Run `work`; meanwhile report the number of finished tasks of Spark at intervals."""
+    """Run `work`, and report the number of finished tasks of Spark at intervals."""
     is_done = threading.Event()
 
     def watch() -> None:

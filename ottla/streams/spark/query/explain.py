@@ -35,7 +35,7 @@ def explain(
     """Return the explanation; topics that are not in `partitions` are assumed to have one
     partition.
 
-    `settings` are those of the application, in case it has default serdes of its own.
+    `settings` are the application's, in case it has default serdes of its own.
 
     Each node is marked Python or JVM. Stores and all functions of the topology run in Python.
     Spark's shuffles, its state store, and the Column expressions that Spark evaluates as Python

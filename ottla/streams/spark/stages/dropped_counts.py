@@ -3,8 +3,8 @@ from its workers to the driver with each micro-batch.
 
 A task adds envelopes without records to its output (envelopes.py). Spark observes these envelopes
 before the sink and reports them with the progress of the micro-batch, so a repeated micro-batch is
-counted once. Records that are dropped in the sink are counted in a file (sink_counts.py): those
-that brokers reject, and those of a query in the JVM.
+counted once. Records that are dropped in the sink are counted in a file (sink_counts.py): records
+that brokers reject, and records that a query in the JVM drops.
 
 Not done: the task of a record that the broker rejects is not known in the sink; the first task of
 the sub-topology that writes the topic counts it. A record of a global topic is counted once for

@@ -195,8 +195,8 @@ class PlainTask:
         self._note_row_numbers()
 
     def _gathered(self, records: pa.RecordBatch | None = None) -> Iterator[TopicOutput]:
-        """Yield the output by topic: that of the fused functions for `records`, and that of the
-        task.
+        """Yield the output by topic: the output of the fused functions for `records`, and the
+        task's.
         """
         by_topic: dict[str, tuple[list[int], list[ProducedRecord]]] = {}
         for row, produced in zip(self._row_numbers, self._produced, strict=True):

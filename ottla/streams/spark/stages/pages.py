@@ -121,7 +121,7 @@ class PagedBytes:
         return bisect_right(self._lows, key) - 1
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key; None if there is none."""
+        """Return the value of a key; None if the key has no value."""
         index = bisect_right(self._lows, key) - 1
         page = self._read[index]
         if page is None:
@@ -171,14 +171,14 @@ class PagedBytes:
         return reversed(results) if reverse else iter(results)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
-        """Iterate over all keys; changes made meanwhile may or may not be seen."""
+        """Iterate over all keys; changes made during the iteration may or may not be seen."""
         index = 0
         while index < len(self._lows):
             yield from self._page(index).entries(None, None)
             index += 1
 
     def first(self) -> tuple[bytes, bytes] | None:
-        """Return the first key and its value; None if there is none."""
+        """Return the first key and its value; None if the store is empty."""
         for index in range(len(self._lows) if self._count else 0):
             page = self._page(index)
             if page.keys:

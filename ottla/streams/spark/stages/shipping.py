@@ -41,7 +41,7 @@ class Shipment:
         return SourceStage(layout, slots)
 
     def exception_handlers(self) -> ExceptionHandlers:
-        """Return the application's exception handlers; those of the first application if there are
+        """Return the application's exception handlers; the first application's if there are
         several.
         """
         layout, _ = _unpacked(self.layout, self.shuffle_partitions)

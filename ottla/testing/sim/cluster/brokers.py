@@ -26,8 +26,8 @@ RESTART_SECONDS = 1.0
 class SimCluster:
     """Brokers 1 to `count`; the machine of broker 1 is named `b1`.
 
-    `settings` are added to those of every broker. A broker that ends by itself, as when its disk is
-    full, is restarted until it runs, except while it is down on purpose.
+    `settings` are added to every broker's settings. A broker that ends by itself, as when its disk
+    is full, is restarted until it runs, except while it is down on purpose.
     """
 
     def __init__(self, world: World, count: int, settings: Mapping[str, str] | None = None) -> None:
@@ -253,7 +253,7 @@ class SimCluster:
         return all(view == views[0] for view in views)
 
     def leader(self, topic: str, partition: int) -> int:
-        """Return the leader that most brokers know; -1 if there is none."""
+        """Return the leader that most brokers know; -1 if no broker knows one."""
         votes: dict[int, int] = {}
         for broker_id in sorted(self._serving):
             image = self.nodes[broker_id].broker.image.topic(topic)

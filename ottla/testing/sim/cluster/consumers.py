@@ -205,8 +205,8 @@ class Consumer(Worker):
     def _is_doubted(self, offset: int) -> bool:
         """Return True if an offset is smaller than a committed one, and may not stay so.
 
-        A coordinator that was replaced while it was cut off answers from its memory until it learns
-        of its successor; in Kafka, too, nothing fences an OffsetFetch. It refuses commits.
+        A coordinator that was replaced while it was cut off responds from its memory until it
+        learns of its successor; in Kafka, too, nothing fences an OffsetFetch. It refuses commits.
         """
         if offset >= self._committed:
             self._smaller_since = None

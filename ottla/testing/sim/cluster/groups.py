@@ -1,4 +1,5 @@
-"""Members of consumer groups of a simulated cluster, with the classic protocol and that of KIP-848.
+"""Members of consumer groups of a simulated cluster, with the classic protocol and the protocol of
+KIP-848.
 
 Members share the partitions of one topic. Each resumes at the group's committed offset after every
 rebalance, and commits with its generation or member epoch, so that a member that was replaced

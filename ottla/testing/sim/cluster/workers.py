@@ -8,7 +8,7 @@ from ottla.testing.checkers.kafka import ClusterHistory
 from ottla.testing.sim.cluster.brokers import SimCluster
 from ottla.testing.sim.cluster.clients import ClusterClient
 
-# Records of topic STRICT are sent with acks=all, those of LOOSE with acks=1, those of JOINT in
+# Records of topic STRICT are sent with acks=all, records of LOOSE with acks=1, records of JOINT in
 # transactions.
 STRICT, LOOSE, JOINT = "strict", "loose", "joint"
 

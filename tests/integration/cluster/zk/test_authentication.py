@@ -97,7 +97,7 @@ async def test_wrong_password_is_an_error_with_its_file(
 async def test_path_that_may_not_be_created_is_an_error(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error of a user without permission differs from that of a server that is away."""
+    """The error of a user without permission differs from the error of a server that is away."""
     login(monkeypatch, tmp_path, "kafka", "secret")
     session = await LiveSession.begin(f"{server}/three", acl_of=secured)
     monkeypatch.delenv("KAFKA_OPTS")

@@ -15,7 +15,7 @@ from tests.compat import java, zookeeper
 async def test_unreachable_ensemble_is_an_error_with_its_addresses() -> None:
     """The error has the addresses that were tried, and advice."""
     (port,) = java.free_ports(1)
-    with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not answer .* start it"):
+    with pytest.raises(EnsembleUnreachable, match=f"127.0.0.1:{port} does not respond .* start it"):
         await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
 
 
@@ -27,7 +27,7 @@ async def test_waiting_for_an_ensemble_is_logged(
     (port,) = java.free_ports(1)
     with pytest.raises(EnsembleUnreachable):
         await LiveSession.begin(f"127.0.0.1:{port}/kafka", connect_timeout_ms=200)
-    assert f"ZooKeeper does not answer yet servers=127.0.0.1:{port}" in caplog.text
+    assert f"ZooKeeper does not respond yet servers=127.0.0.1:{port}" in caplog.text
 
 
 @pytest.mark.compat

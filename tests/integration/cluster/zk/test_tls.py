@@ -32,7 +32,7 @@ def _without_java_options(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_options_are_preferred_to_system_properties(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each that the caller does not set is that of KAFKA_OPTS."""
+    """Each that the caller does not set comes from KAFKA_OPTS."""
     client, other = self_signed(tmp_path), self_signed(tmp_path, name="other")
     assert tls_of({}) is None
     assert not has_user({})
@@ -134,7 +134,7 @@ async def test_authorities_of_the_system_are_not_trusted(
         "zookeeper.ssl.truststore.location": str(other.with_suffix(".crt")),
     }
     host, port = listening.sockets[0].getsockname()
-    with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not answer"):
+    with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not respond"):
         await LiveSession.begin(f"{host}:{port}", connect_timeout_ms=500, tls_options=options)
     assert not connected
     listening.close()
@@ -191,7 +191,7 @@ async def test_certificate_that_is_not_trusted_is_an_error(server: zookeeper.Ser
         options_of(server)
         | {"zookeeper.ssl.truststore.location": str(server.folder.parent / "stranger.crt")},
     ):
-        with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not answer within 1 s"):
+        with pytest.raises(EnsembleUnreachable, match=r"\(with TLS\) does not respond within 1 s"):
             await LiveSession.begin(
                 server.secure_address, connect_timeout_ms=1_000, tls_options=options
             )

@@ -16,10 +16,11 @@ from ottla.console.alerts.addresses import parse_networks
 from ottla.console.alerts.alerting import Alerts
 from ottla.console.alerts.channels import Channel, ChannelKind
 from ottla.console.alerts.rules import Rule, RuleKind
-from ottla.console.model.connections import ClusterCatalogue, ClusterSettings
-from ottla.console.model.requests.errors import read_error_counts
+from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.topics import NewTopic, create_topic, delete_topic
 from ottla.console.state import Console, ConsoleSettings, open_console
+from ottla.operations.survey.connections import ClusterSettings
+from ottla.operations.survey.errors import read_error_counts
 from ottla.testing import Cluster
 from tests.unit.console.alerts.receivers import Receiver, running
 
@@ -99,7 +100,7 @@ def test_faults_of_a_cluster_reach_the_channel_and_their_end_does(receiver: Rece
 
 
 def test_a_partition_without_leader_and_a_dead_cluster_fire(receiver: Receiver) -> None:
-    """The partition of a dead broker is offline; without any broker the cluster does not answer."""
+    """The partition of a dead broker is offline; without any broker the cluster does not respond."""
     with (
         Cluster(brokers=2) as cluster,
         closing(console_of(cluster.bootstrap, timeout_s=1.5)) as console,

@@ -7,7 +7,7 @@ from ottla.console.model.acls_users_quotas import (
     delete_acl,
     delete_credential,
 )
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from tests.unit.console.model.test_acls_users_quotas import acl
 
 ANN = acl("read")

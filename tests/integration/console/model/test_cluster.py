@@ -7,17 +7,17 @@ from ottla.client.errors import Unsupported
 from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, overview, partitions, producing, reassignments, topics
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.messages.copying import RecordCopy, copy_topic
-from ottla.console.model.requests import metadata, options
-from ottla.console.model.requests.metadata import (
+from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
+from ottla.operations.survey import metadata, options
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
+from ottla.operations.survey.metadata import (
     Topic,
     read_metadata,
     read_topic,
     unknown_topic,
 )
-from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
 from ottla.testing import Cluster
 from ottla.testing.process import ZooKeeperProcess, run_command
 
@@ -84,7 +84,9 @@ def test_an_impatient_list_does_not_wait_for_sizes(connection: ClusterConnection
 def test_options_of_many_topics_are_read_in_several_requests(
     connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker that answers for a thousand topics at once would serve no other client meanwhile."""
+    """A broker that describes a thousand topics at once would serve no other client during that
+    time.
+    """
     names = [f"part-{number}" for number in range(3)]
     for name in names:
         _create(connection, name, 1)
@@ -266,7 +268,7 @@ def _wait_for_limits(
 def test_a_new_topic_is_known_when_its_creation_returns(
     connection: ClusterConnection, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker of a KRaft cluster may answer for a moment that there is no such topic."""
+    """A broker of a KRaft cluster may report for a moment that the topic does not exist."""
     late = [unknown_topic(topic), unknown_topic(topic)]
 
     def read_late(connection: ClusterConnection, name: str) -> Topic:
@@ -280,7 +282,7 @@ def test_a_new_topic_is_known_when_its_creation_returns(
 
 
 def test_a_dead_broker_is_left_out(topic: str) -> None:
-    """With a broker down, its partitions are under-replicated and the rest is answered."""
+    """With a broker down, its partitions are under-replicated and the rest is reported."""
     with Cluster(brokers=2) as cluster:
         settings = ClusterSettings("two", cluster.bootstrap)
         connection = ClusterConnection(settings, timeout_s=5.0)

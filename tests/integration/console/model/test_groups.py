@@ -4,13 +4,16 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client import AdminClient, Consumer
+from ottla.client import AdminClient, Consumer, OffsetAndMetadata
+from ottla.client.admin.offsets import PROGRESS
 from ottla.console.model import groups, offsets, topics
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.groups import LagPoint, forecast_catch_up
-from ottla.console.model.offsets import PlanOutdated, ResetRequest, Strategy
 from ottla.console.model.overview import take_sample
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.offsets.files import parse_offsets, to_csv
+from ottla.operations.offsets.plans import OffsetDifference, ResetRequest, Strategy
+from ottla.operations.offsets.resets import PlanOutdated, request_of
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 _T0 = 1_767_225_600_000
@@ -45,8 +48,8 @@ def _new_group(connection: ClusterConnection, cluster: Cluster, topic: str) -> s
 
 def _plan(
     connection: ClusterConnection, group: str, strategy: Strategy, value: str = ""
-) -> offsets.OffsetDifference:
-    request = offsets.request_of(group, strategy, value)
+) -> OffsetDifference:
+    request = request_of(group, strategy, value)
     (difference,) = offsets.plan_reset(connection, request).differences
     return difference
 
@@ -82,6 +85,8 @@ def test_lag_in_records_and_seconds(cluster: Cluster, group: str, topic: str) ->
         (Strategy.SHIFT_BY, "-10", 0),
         (Strategy.TO_DATETIME, str(_T0 + 2500), 3),
         (Strategy.TO_DATETIME, str(_T0 + 99_000), 10),
+        (Strategy.TAIL, "3", 7),
+        (Strategy.HEAD, "2", 2),
         (Strategy.BY_DURATION, "PT1S", 10),
         (Strategy.BY_DURATION, "P3650D", 0),
         (Strategy.DELETE, "", None),
@@ -102,7 +107,7 @@ def test_strategies(
 
 def test_a_plan_is_executed_and_undone(connection: ClusterConnection, group: str) -> None:
     """The committed offsets are the plan's, and those from before after the undo."""
-    plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_OFFSET, offset=9))
+    plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_OFFSET, amount=9))
     change = offsets.execute(connection, plan)
     assert list(change.before.values()) == ["4"]
     assert list(change.after.values()) == ["9"]
@@ -110,6 +115,19 @@ def test_a_plan_is_executed_and_undone(connection: ClusterConnection, group: str
         offsets.execute(connection, plan)
     offsets.execute(connection, offsets.plan_undo(connection, plan))
     assert _plan(connection, group, Strategy.TO_CURRENT).before == 4
+
+
+def test_offsets_that_stay_are_committed_again(
+    connection: ClusterConnection, cluster: Cluster, group: str, topic: str
+) -> None:
+    """The metadata of the old commit is gone, as with Apache Kafka's tool."""
+    with AdminClient(bootstrap_servers=cluster.bootstrap) as admin:
+        admin.alter_group_offsets(group, {(topic, 0): OffsetAndMetadata(4, PROGRESS)})
+        plan = offsets.plan_reset(connection, ResetRequest(group, Strategy.TO_CURRENT))
+        change = offsets.execute(connection, plan)
+        (committed,) = admin.list_group_offsets(group).values()
+    assert (change.before, change.after) == ({}, {})
+    assert (committed.offset, committed.metadata) == (4, "")
 
 
 def test_a_group_with_members_is_not_reset(
@@ -150,22 +168,19 @@ def test_a_group_is_deleted_with_its_id_as_confirmation(
 
 def test_offsets_of_a_file() -> None:
     """A file has topic, partition and offset on each line; an error names the line."""
-    assert offsets.parse_csv('orders,0,5\n"a b",1,7\n\n') == {("orders", 0): 5, ("a b", 1): 7}
+    assert parse_offsets('orders,0,5\n"a b",1,7\n\n') == {("orders", 0): 5, ("a b", 1): 7}
     with pytest.raises(ConfigError, match="line 2"):
-        offsets.parse_csv("orders,0,5\norders,x,5")
-    difference = offsets.OffsetDifference("orders", 0, 1, 5, 0, 9, 8, 4)
-    assert offsets.to_csv([difference]) == "orders,0,5\n"
+        parse_offsets("orders,0,5\norders,x,5")
+    difference = OffsetDifference("orders", 0, 1, 5, 0, 9, 8, 4)
+    assert to_csv([difference]) == "orders,0,5\n"
 
 
 @pytest.mark.parametrize("text", ["T1H30M", "P1M", "P99999999999W"])
 def test_a_wrong_duration_is_refused(connection: ClusterConnection, topic: str, text: str) -> None:
     """Months have no fixed length, and a request has at most 2^63 - 1 milliseconds."""
     topics.create_topic(connection, topics.NewTopic(topic, 1, 1))
-    request = offsets.ResetRequest(
-        "g", offsets.Strategy.BY_DURATION, topics=(topic,), duration=text
-    )
     with pytest.raises(ConfigError, match="duration"):
-        offsets.plan_reset(connection, request)
+        offsets.plan_reset(connection, request_of("g", Strategy.BY_DURATION, text, topics=(topic,)))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from confluent_kafka import Producer
 from ottla.base.errors import ApiError, ConfigError
 from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.console.model import topics
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.log_inspector import inspect
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
@@ -30,6 +29,7 @@ from ottla.console.model.transactions import (
     find_hanging,
     list_transactions,
 )
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 # The records are of a fixed day: the topics keep them.

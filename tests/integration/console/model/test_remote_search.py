@@ -11,16 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from ottla.console.model import topics
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.messages.browsing import BrowseRequest, BrowseResult, Seek, browse
 from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.model.messages.remote import remote_search
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 
 class _Port(BaseHTTPRequestHandler):
-    """Answers /search with every second record of ten, of which the broker claims that they match."""
+    """Serves /search with every second record of ten, of which the broker claims that they match."""
 
     protocol_version = "HTTP/1.0"
     queries: ClassVar[list[dict[str, list[str]]]] = []

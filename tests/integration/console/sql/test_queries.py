@@ -13,12 +13,12 @@ from confluent_kafka import Producer
 from ottla.base.clock import RealClock
 from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
-from ottla.console.model.connections import ClusterConnection, ClusterSettings
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.scanning import Span
 from ottla.console.sql.queries import Queries
 from ottla.console.sql.reading import newest_spans
 from ottla.console.sql.values import MIB, QueryBusy, QueryLimits, QueryRejected, QueryResult
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
 
 pytestmark = pytest.mark.slow

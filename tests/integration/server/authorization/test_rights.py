@@ -1,4 +1,4 @@
-"""Every API and the rights of two principals: the rights of one are never those of the other."""
+"""Every API and the rights of two principals: the rights of one never apply to the other."""
 
 import re
 from collections.abc import Iterator, Mapping

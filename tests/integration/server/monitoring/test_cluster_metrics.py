@@ -173,7 +173,7 @@ def test_lag_in_seconds_is_the_age_of_the_next_record(cluster: Cluster) -> None:
 
 @pytest.mark.slow  # Sessions and replica.lag.time.max.ms expire in real time.
 def test_a_scrape_does_not_wait_for_a_silent_leader(cluster: Cluster) -> None:
-    """The lag of its partitions is unknown after a second; those of other partitions are served."""
+    """The lag of its partitions is unknown after a second; other partitions' lags are served."""
     name = "kafka_consumergroup_lag"
     coordinator = cluster.leader("__consumer_offsets")
     silent = next(broker for broker in cluster.brokers if broker != coordinator)

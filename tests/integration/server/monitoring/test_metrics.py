@@ -203,7 +203,7 @@ async def test_groups_have_their_lag(yard: Yard) -> None:
 
 
 async def test_delayed_requests_are_counted(yard: Yard) -> None:
-    """A delayed fetch adds one to its purgatory until it is answered."""
+    """A delayed fetch adds one to its purgatory until it completes."""
     node = await yard.start(settings=SETTINGS)
     client = await yard.client(node)
     await client.metadata("a")
@@ -538,7 +538,7 @@ def test_unknown_dialect_is_rejected() -> None:
 
 
 async def test_names_of_a_jvm_are_served_on_request(yard: Yard) -> None:
-    """Memory and threads are those of the process, collections are counted from the start on."""
+    """Memory and threads are measured for the process, collections are counted from the start on."""
     node = await yard.start(settings=SETTINGS | {"metrics.jvm.names": "true"})
     before = await metrics(node)
     gc.collect()

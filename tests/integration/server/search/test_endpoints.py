@@ -146,7 +146,7 @@ async def test_closing_the_connection_cancels_the_search(
     writer.write_eof()
     async with asyncio.timeout(5):
         while (await request(node, "/search?topic=a&to=0"))[0] == 503:
-            # The broker answers 503 until it has noticed the end of the connection.
+            # The broker returns 503 until it has noticed the end of the connection.
             pass
     writer.close()
 

@@ -113,7 +113,7 @@ def line() -> Iterator[Line]:
 
 @pytest.mark.parametrize(("name", "written"), CASES)
 def test_unknown_value_is_refused(line: Line, name: str, written: str) -> None:
-    """The response has an error, and none is that of an authorizer or of the broker itself."""
+    """The response has an error, and it is neither an authorizer's nor the broker's own."""
     api = next(api for api in APIS.values() if api.name == name)
     version = next(row.handler.MAX_VERSION for row in ROWS if api.key == row.handler.API)
     line.send(messages.build(api.request, version, notation.parse(written), Symbols()), version)

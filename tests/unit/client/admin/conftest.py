@@ -16,7 +16,7 @@ from ottla.wire.messages.metadata import (
 
 @pytest.fixture
 def cluster(broker: Any) -> Any:
-    """Return a broker with topic "t" of two partitions; a test adds the answers it needs."""
+    """Return a broker with topic "t" of two partitions; a test adds the responses it needs."""
 
     broker.answers["Metadata"] = lambda request: _metadata(broker, request)
     broker.answers["FindCoordinator"] = lambda request: FindCoordinatorResponse(

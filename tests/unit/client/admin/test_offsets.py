@@ -28,7 +28,7 @@ from ottla.wire.messages.offset_fetch import (
 
 
 def _list_offsets(request: Any) -> ListOffsetsResponse:
-    """Answer as a log of ten records with the timestamps 100, 101… ms."""
+    """Respond as a log of ten records with the timestamps 100, 101… ms."""
 
     def find(timestamp: int) -> tuple[int, int]:
         if timestamp < 0:
@@ -142,7 +142,7 @@ def test_offsets_are_looked_up_again_with_fresh_metadata(
 
 
 def test_lookup_of_an_unknown_topic_is_not_repeated(cluster: Any, brokers: Brokers) -> None:
-    """The metadata says that there is no topic of this name: that is an answer."""
+    """The metadata says that no topic has this name: that is a result."""
     missing = MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name="unknown")
     cluster.answers["Metadata"] = lambda request: MetadataResponse(topics=[missing])
     with pytest.raises(ApiError, match="There is no topic 'unknown'"):

@@ -13,7 +13,7 @@ def _producer(producer_id: int, *, at_ms: int, start: int = 5) -> ActiveProducer
 
 
 def test_only_transactions_that_are_open_for_longer_are_suspects() -> None:
-    """Younger ones may still be completed; a producer without a transaction has none."""
+    """Younger ones may still be completed; a producer without a transaction is no suspect."""
     old, young = _producer(1, at_ms=100), _producer(2, at_ms=900)
     idle = _producer(3, at_ms=100, start=-1)
     producers = {("t", 0): [old, young], ("t", 1): [idle]}

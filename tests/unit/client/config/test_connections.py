@@ -14,7 +14,7 @@ _SASL = {
 
 
 def test_only_options_of_connections_are_used() -> None:
-    """The group of an application is not that of a program that reads its file."""
+    """The group of an application is not the group of a program that reads its file."""
     options = connection_options({**_SASL, "client.id": "c", "group.id": "g", "acks": "all"})
     assert options.client_id == "c"
     assert options.security is not None

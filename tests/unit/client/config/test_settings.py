@@ -146,7 +146,7 @@ def test_values_are_checked() -> None:
 
 
 def test_admin_clients_refuse_what_they_do_not_know(file: Path, tmp_path: Path) -> None:
-    """A misspelled address would be that of this machine; a file may serve all clients."""
+    """A misspelled address would be this machine's; a file may serve all clients."""
     options = read_settings(Role.ADMIN, file, {"client_id": "me", "ssl_ca_location": "ca.pem"})
     assert options.merged["bootstrap.servers"] == "one:9092,two:9093"
     for keywords, sentence in (

@@ -13,7 +13,7 @@ from ottla.client.transport import Waits
 
 
 class Answers:
-    """A consumer of librdkafka that returns or raises its answers, one for each call."""
+    """A consumer of librdkafka that returns or raises its results, one for each call."""
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -22,12 +22,12 @@ class Answers:
         self.timeouts: list[float] = []
 
     def list_topics(self, topic: str, timeout: float) -> Any:
-        """Return the next answer, the metadata of a topic, in a request for one topic."""
+        """Return the next result, the metadata of a topic, in a request for one topic."""
         self.refreshed.append(topic)
         return self.metadata.pop(0) if self.metadata else None
 
     def offsets_for_times(self, rows: Any, timeout: float) -> Any:
-        """Return the next answer, which has the offset or the error of each row."""
+        """Return the next result, which has the offset or the error of each row."""
         answers = self.answers.pop(0)
         return [
             Namespace(topic=row.topic, partition=row.partition, offset=answer, error=_error(answer))
@@ -35,7 +35,7 @@ class Answers:
         ]
 
     def get_watermark_offsets(self, row: Any, timeout: float) -> Any:
-        """Return or raise the next answer."""
+        """Return or raise the next result."""
         self.timeouts.append(timeout)
         response = self.answers.pop(0)
         if isinstance(response, int):
@@ -63,7 +63,7 @@ def test_lookup_is_repeated_while_a_leader_takes_over(code: int) -> None:
 
 
 def test_attempts_of_a_lookup_take_longer_each_time() -> None:
-    """An answer of a dead leader is not awaited for the whole time, and that of a slow one is."""
+    """A response of a dead leader is not awaited for the whole time, and a slow leader's is."""
     consumer = Answers(*[KafkaError._TIMED_OUT] * 3, (0, 5))
     Lookups(consumer, 5.0, Waits()).ends([("t", 0)])
     assert consumer.timeouts[:3] == [1, 2, 4]
@@ -91,7 +91,7 @@ def test_a_time_that_is_not_a_number_is_explained() -> None:
 
 
 def test_partitions_of_a_topic_without_leaders_are_looked_up_again() -> None:
-    """A broker that creates a topic on the first request answers that it has no leader yet."""
+    """A broker that creates a topic on the first request reports that it has no leader yet."""
     consumer = Answers()
     consumer.metadata = [
         _metadata(KafkaError(int(ErrorCode.LEADER_NOT_AVAILABLE)), {}),

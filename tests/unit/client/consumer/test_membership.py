@@ -72,7 +72,7 @@ def member(native: Librdkafka, times: Times) -> Membership:
 def test_a_consumer_without_an_id_subscribes_every_ten_seconds(
     native: Librdkafka, member: Membership, times: Times
 ) -> None:
-    """librdkafka has not begun to join, so there is nothing to lose."""
+    """librdkafka has not begun to join, so no membership can be lost."""
     poll_for(times, member, 9)
     assert native.subscriptions == [["t"]]
     poll_for(times, member, 2)
@@ -164,7 +164,7 @@ class Observing(membership.RebalanceListener):
 
 @pytest.mark.parametrize("has_own_member", [False, True])
 def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
-    """A group that has ended does not answer `assign`; the listener is not called.
+    """A group that has ended does not respond to `assign`; the listener is not called.
 
     All partitions are paused, so that no record is fetched to be dropped.
     """

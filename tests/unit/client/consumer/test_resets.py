@@ -53,7 +53,7 @@ class World:
     def offsets_for_times(
         self, times: Mapping[TopicPartition, float]
     ) -> dict[TopicPartition, int | None]:
-        """Answer as a broker, or fail once."""
+        """Respond as a broker, or fail once."""
         self.calls.append("times")
         if self.failures:
             raise self.failures.pop()

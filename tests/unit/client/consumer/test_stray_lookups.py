@@ -51,7 +51,7 @@ class World:
     def committed(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Answer as the coordinator."""
+        """Respond as the coordinator."""
         self.asked.append(list(partitions))
         if self.failure is not None:
             raise self.failure

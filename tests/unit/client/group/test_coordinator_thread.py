@@ -57,7 +57,7 @@ def new_thread(coordinator: Any) -> Iterator[Callable[..., CoordinatorThread]]:
 
 
 def answer_of(code_of: Callable[[str, int], int]) -> Callable[[Any], OffsetCommitResponse]:
-    """Return a function that answers a commit with the error code of each partition."""
+    """Return a function that responds to a commit with the error code of each partition."""
     return lambda request: OffsetCommitResponse(
         topics=[
             OffsetCommitResponseTopic(
@@ -89,7 +89,7 @@ def commits_of(coordinator: Any) -> list[dict[tuple[str, int], tuple[int, str]]]
 
 
 def hold(coordinator: Any) -> threading.Event:
-    """Let the first commit wait for the event that is returned; others are answered at once."""
+    """Let the first commit wait for the event that is returned; others get their response at once."""
     release, answer = threading.Event(), coordinator.answers["OffsetCommit"]
 
     def held(request: Any) -> Any:
@@ -241,7 +241,7 @@ def test_commit_is_repeated_with_a_new_identity(
 def test_commit_waits_for_the_epoch_that_the_coordinator_has(
     coordinator: Any, new_thread: Callable[..., CoordinatorThread]
 ) -> None:
-    """librdkafka may learn it later, from the answer to the heartbeat that has increased it."""
+    """librdkafka may learn it later, from the response to the heartbeat that has increased it."""
     world = World(new_thread())
     codes = [ErrorCode.STALE_MEMBER_EPOCH] * 3
 

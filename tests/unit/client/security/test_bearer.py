@@ -131,7 +131,7 @@ def test_provider_that_is_not_there_is_named() -> None:
 
 
 def test_callback_of_confluent_kafka_returns_the_token() -> None:
-    """`oauth_cb` of an AdminClient is that of a producer."""
+    """`oauth_cb` of an AdminClient is the same as for a producer."""
     configs: list[Any] = []
 
     def token(config: Any) -> tuple[str, float]:

@@ -69,7 +69,7 @@ def test_name_that_openssl_does_not_have_is_an_error(
 
 
 def test_librdkafka_gets_the_names_of_openssl() -> None:
-    """It has no option for versions; those of the default are what it uses."""
+    """It has no option for versions; it uses the default's."""
     config = {
         "security.protocol": "SSL",
         "ssl.enabled.protocols": "TLSv1.2,TLSv1.3",

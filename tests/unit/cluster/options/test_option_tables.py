@@ -251,6 +251,6 @@ def test_group_defaults_have_to_respect_the_limits(settings: dict[str, str]) -> 
 
 
 def test_broker_id_below_minus_one_is_rejected() -> None:
-    """The limit is that of Kafka 3.9; -1 means that only node.id is set."""
+    """The limit is the same as in Kafka 3.9; -1 means that only node.id is set."""
     with pytest.raises(ConfigError, match=r"broker\.id: Value must be at least -1"):
         option_tables.parse_broker_settings({"broker.id": "-5"})

@@ -98,7 +98,7 @@ def test_tokens_with_a_signature_need_keys() -> None:
 
 
 def test_login_module_names_the_trust_store_for_the_keys() -> None:
-    """As in Kafka, the options of TLS for the provider are those of the module."""
+    """As in Kafka, the options of TLS for the provider come from the module."""
     options = bearer(
         sasl_oauthbearer_jwks_endpoint_url="https://issuer/keys",
         sasl_oauthbearer_expected_issuer="i",

@@ -68,7 +68,7 @@ def test_internal_segment_bytes_has_a_minimum() -> None:
     [
         ({"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}, "max.compaction.lag.ms"),
         ({"min.compaction.lag.ms": "4", "max.compaction.lag.ms": "4"}, None),
-        # Without tiered storage there is nothing to compare.
+        # Without tiered storage no values can be compared.
         ({"retention.ms": "5", "local.retention.ms": "6"}, None),
         ({"retention.bytes": "5", "local.retention.bytes": "-1"}, None),
         ({"remote.log.copy.disable": "true", "retention.ms": "5"}, None),

@@ -469,7 +469,7 @@ def test_batch_with_a_failed_sync_is_made_durable_on_restart(loop: SimLoop) -> N
 
 
 def test_a_suspended_session_is_resumed_in_time_or_lost(loop: SimLoop) -> None:
-    """SUSPENDED means to stop acting; watches that fired meanwhile are called on return."""
+    """SUSPENDED means to stop acting; watches that fired during that time are called on return."""
     tree = EmbeddedTree(SimFileSystem(), VirtualClock(loop))
     session, other = tree.session(timeout_ms=6000), tree.session()
     states: list[SessionState] = []

@@ -215,7 +215,7 @@ async def test_requests_are_answered_in_order(service: Service) -> None:
 
 
 async def test_failed_multi_names_the_operation_that_failed(service: Service) -> None:
-    """The error is that of the failing operation, not that of the first."""
+    """The error is the failing operation's, not the first one's."""
     session = await service.session()
     await session.create("/a")
     with pytest.raises(NodeExists) as failure:
@@ -281,7 +281,7 @@ async def test_malformed_path_is_refused(service: Service) -> None:
 
 
 async def test_scripts_can_ask_whether_the_server_runs(service: Service) -> None:
-    """The commands of four letters answer without a session."""
+    """The commands of four letters work without a session."""
     assert await service.send(b"ruok") == b"imok"
     assert b"Mode: standalone" in await service.send(b"srvr")
 

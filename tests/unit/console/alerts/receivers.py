@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers POST requests with `status` and `answer`."""
+    """Responds to POST requests with `status` and `answer`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -35,7 +35,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: Receiver
 
     def do_POST(self) -> None:
-        """Keep the request and answer it."""
+        """Keep the request and respond to it."""
         body = self.rfile.read(int(self.headers["content-length"]))
         headers = {name.lower(): text for name, text in self.headers.items()}
         self.server.received.append((self.path, headers, body))
@@ -77,7 +77,7 @@ class _Mail(socketserver.StreamRequestHandler):
     server: MailServer
 
     def handle(self) -> None:
-        """Answer the commands of one client; a client that refuses the certificate leaves."""
+        """Respond to the commands of one client; a client that refuses the certificate leaves."""
         with suppress(OSError):
             if self.server.is_tls:
                 self._encrypt()

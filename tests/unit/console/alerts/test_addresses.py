@@ -40,7 +40,7 @@ def test_special_addresses_are_forbidden(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["10.1.2.3", "192.168.1.1", "93.184.216.34", "2606:4700::1111"])
 def test_other_addresses_are_allowed(text: str) -> None:
-    """Also those of private networks, where many receivers are."""
+    """Also addresses of private networks, where many receivers are."""
     assert is_allowed(ipaddress.ip_address(text), ())
 
 

@@ -37,7 +37,7 @@ SECRET = "SEC000"
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
-    """Return a server that answers each POST with an empty object."""
+    """Return a server that responds to each POST with an empty object."""
     with running(Receiver()) as server:
         yield server
 

@@ -131,7 +131,7 @@ def test_an_unknown_measure_neither_fires_nor_resolves() -> None:
 
 
 def test_an_unreachable_cluster_fires_only_its_own_rule() -> None:
-    """Nothing is known of the groups meanwhile: their incidents neither open nor close."""
+    """Nothing is known of its groups: their incidents neither open nor close."""
     lag = Rule("lag", RuleKind.LAG, 60, for_s=0)
     gone = Rule("gone", RuleKind.UNAVAILABLE, for_s=30)
     machine = Machine(lag)
@@ -153,7 +153,7 @@ def test_a_short_fault_does_not_fire() -> None:
 
 
 def test_an_incident_is_notified_once_and_repeated_after_its_time() -> None:
-    """Between the notifications there is none, however often the fault is found."""
+    """No other notification is sent between them, however often the fault is found."""
     machine = Machine(Rule("r", RuleKind.OFFLINE, for_s=0, repeat_s=60))
     results = [reasons(machine.sample(DEGRADED)) for _ in range(13)]
     firing = [number for number, each in enumerate(results) if each]

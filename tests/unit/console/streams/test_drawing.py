@@ -43,7 +43,9 @@ def test_nothing_is_an_empty_drawing() -> None:
 
 
 def test_members_are_drawn_beside_the_topics_that_they_read() -> None:
-    """One line for each topic of a member, whose note has the partitions; an idle one has none."""
+    """One line for each topic of a member, whose note has the partitions; an idle member has no
+    line.
+    """
     drawing = draw_readers(
         {"a": (("orders", 1), ("orders", 0)), "b": (("orders", 2), ("x", 0)), "c": ()}
     )

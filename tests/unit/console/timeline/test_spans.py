@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from ottla.client.admin.cluster import Broker
 from ottla.client.admin.topics import Partition, Topic
-from ottla.console.model.requests.metadata import Metadata, Node
 from ottla.console.timeline.spans import (
     ClusterState,
     Controller,
@@ -13,6 +13,7 @@ from ottla.console.timeline.spans import (
     missed_epochs,
     state_of,
 )
+from ottla.operations.survey.metadata import Metadata
 
 KEY = ("orders", 0)
 LED = Leadership("a1", 1, 5, (1, 2, 3), (1, 2, 3))
@@ -27,7 +28,7 @@ def test_a_sample_is_read_from_metadata() -> None:
     """The ISR is sorted, the order of replicas stays, and partitions beyond the limit are left out."""
     partitions = tuple(Partition(n, 2, 4, (3, 2), (3, 2), ()) for n in range(3))
     topic = Topic("orders", b"\x01", False, partitions)
-    nodes = {2: Node(2, "h", 1, None), 3: Node(3, "h", 2, None)}
+    nodes = {2: Broker(2, "h", 1, None), 3: Broker(3, "h", 2, None)}
     metadata = Metadata("id", 2, nodes, {"orders": topic}, 1000)
     state = state_of(metadata, Controller(2, None), 2)
     assert state.brokers == (2, 3)

@@ -10,13 +10,13 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.console.accounts import passwords
 from ottla.console.accounts.roles import Role
-from ottla.console.model.connections import ClusterSettings, ClusterUnavailable
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.console.web.login import login, prefer, show_login
 from ottla.console.web.requests import SESSION_COOKIE, Reply, Request, is_local_path
 from ottla.console.web.respond import Refused, respond, respond_with_data
 from ottla.operations.changes import Change
+from ottla.operations.survey.connections import ClusterSettings, ClusterUnavailable
 from tests.unit.console.clocks import SetClock
 
 PASSWORD = "a long password"

@@ -77,7 +77,7 @@ def test_lists_are_appended_to_and_subtracted_from(
     ],
 )
 def test_an_invalid_topic_setting_is_rejected(change: ConfigChange, code: ErrorCode) -> None:
-    """The error codes are those of Apache Kafka 4.3."""
+    """The error codes are the same as in Apache Kafka 4.3."""
     assert code_of(change) is code
 
 

@@ -68,7 +68,7 @@ def test_a_proposal_is_refused(asked: IsrRequest, code: ErrorCode) -> None:
 
 
 def test_a_repeated_proposal_is_answered_like_the_first() -> None:
-    """The first answer was lost, so the leader has an old partition epoch."""
+    """The first response was lost, so the leader has an old partition epoch."""
     before = image()
     plan = isr_changes.plan(before, [request(2, 1, partition_epoch=6)], BROKERS)
     assert plan.errors == [ErrorCode.NONE]

@@ -134,7 +134,9 @@ def test_a_partition_without_any_live_replica_stays_as_it_is() -> None:
 
 
 def test_a_state_is_written_with_the_version_it_is_based_on() -> None:
-    """The write is conditional, so that a state that was changed meanwhile is not overwritten."""
+    """The write is conditional, so that a state that was changed after it was read is not
+    overwritten.
+    """
     before = image(P0)
     after = planner.plan_brokers(before, brokers(2, 3), is_clean)
     (write,) = planner.write_states(before, after, controller_epoch=4)

@@ -63,7 +63,7 @@ def test_members_keep_their_assignment_until_the_target_is_ready(world, consumer
 
 
 def test_one_target_is_computed_at_a_time(world, consumers, elsewhere):
-    """Members that join meanwhile get their share with the next target."""
+    """Members that join during the computation get their share with the next target."""
 
     async def scenario():
         consumers.start()

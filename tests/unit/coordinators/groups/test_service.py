@@ -173,7 +173,7 @@ def test_stable_group_survives_a_restart(world, groups):
 
 
 def test_generation_of_an_empty_group_continues(world, groups):
-    """Offsets of a zombie member must not be accepted as those of a new member."""
+    """Offsets of a zombie member must not be accepted as a new member's."""
 
     async def scenario():
         groups.coordinator.load(0, 1)

@@ -244,7 +244,7 @@ def test_fenced_coordinator_writes_no_more_markers(world, transactions):
 
 
 def test_next_coordinator_completes_a_prepared_transaction(world, transactions):
-    """The markers were delayed; those of the next coordinator carry its epoch."""
+    """The markers were delayed; the next coordinator's markers carry its epoch."""
 
     async def scenario():
         producer = await transactions.begin(0)

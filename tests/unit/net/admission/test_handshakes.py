@@ -29,7 +29,7 @@ def test_few_handshakes_begin_in_each_turn() -> None:
 
 
 def test_addresses_take_turns() -> None:
-    """The hello of another address does not wait behind those of a crowd."""
+    """The hello of another address does not wait behind the hellos of a crowd."""
     handshakes = order(at_once=2)
     say_hello(handshakes, 500, "crowd")
     say_hello(handshakes, 1, "honest")

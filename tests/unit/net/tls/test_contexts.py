@@ -43,7 +43,7 @@ def test_only_the_trust_store_counts_between_brokers(
     assert shake(server_context(TlsFiles(str(own), "", None, "none", True)), client) == "TLSv1.3"
     with pytest.raises(ssl.SSLCertVerificationError, match="self-signed certificate"):
         shake(server_context(TlsFiles(str(stranger), "", None, "none", True)), client)
-    # Without a trust store, those of the system count.
+    # Without a trust store, the system's authorities count.
     anyone = client_context(TlsFiles(str(own), "", None, "none", True))
     shake(server_context(TlsFiles(str(stranger), "", None, "none", True)), anyone)
 

@@ -1,4 +1,4 @@
-"""Key stores and trust stores in PEM and PKCS#12; those of Java are refused."""
+"""Key stores and trust stores in PEM and PKCS#12; Java's formats are refused."""
 
 import ssl
 from pathlib import Path

@@ -29,7 +29,7 @@ def test_replicas_of_a_partition_are_in_different_racks() -> None:
 
 
 def test_a_spread_needs_as_many_brokers_as_replicas() -> None:
-    """The error is that of a new topic."""
+    """The error is the same as for a new topic."""
     with pytest.raises(ApiError, match="larger than available brokers: 3") as caught:
         spread({("a", 0): (1, 2, 3, 4)}, _BROKERS)
     assert caught.value.code is ErrorCode.INVALID_REPLICATION_FACTOR

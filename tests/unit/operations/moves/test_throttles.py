@@ -5,7 +5,9 @@ from ottla.operations.moves.throttles import Limits, limits_of
 
 
 def test_old_replicas_send_and_new_ones_receive() -> None:
-    """A replica that stays does not receive; the values are those of kafka-reassign-partitions."""
+    """A replica that stays does not receive; the values are the same as with
+    kafka-reassign-partitions.
+    """
     targets = {("t", 0): (1, 3), ("t", 1): (4,), ("u", 0): (2,)}
     current = {("t", 0): (1, 2), ("t", 1): (1,), ("u", 0): (2, 1)}
     assert limits_of(targets, current, {}) == Limits(

@@ -162,7 +162,7 @@ def test_replica_in_sync_is_not_limited() -> None:
 
 
 def test_replication_is_counted() -> None:
-    """Both brokers count the bytes once, those of the reassignment apart, and none as produced."""
+    """Both brokers count the bytes once, the bytes of the reassignment apart, and none as produced."""
 
     async def scenario(cluster: SimCluster) -> None:
         await prepare(cluster)

@@ -191,7 +191,7 @@ def test_folder_that_cannot_be_written_stops_the_start() -> None:
 def test_logger_has_one_line_that_is_json(
     log_format: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """In a log of text the message is the object; in a log of JSON its fields are those of the
+    """In a log of text the message is the object; in a log of JSON its fields are fields of the
     line.
     """
     with caplog.at_level(logging.INFO, logs.AUDIT):

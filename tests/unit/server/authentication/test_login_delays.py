@@ -221,7 +221,7 @@ def test_guesses_in_parallel_get_slower(play) -> None:
 
 
 def test_right_password_is_no_faster_than_a_wrong_one(play) -> None:
-    """Otherwise a quick answer would show which password is right."""
+    """Otherwise a quick response would show which password is right."""
 
     async def scene(site: Site) -> None:
         for _ in range(8):

@@ -33,7 +33,7 @@ def read(path: Path) -> PlainUsers:
 
 
 def test_password_is_checked_by_its_hash(tmp_path: Path) -> None:
-    """The file has no passwords; a hash is none either, and unknown users have none."""
+    """The file has no passwords; a hash is none either, and unknown users have no hash."""
     path = tmp_path / "users"
     path.write_text("# comment\n\n" + text_of(ann="secret", ben="secret"))
     users = read(path)
@@ -71,8 +71,8 @@ def test_changed_file_counts_for_the_next_login(
     ("content", "sentence"),
     [
         (None, "No such file or directory"),
-        ("ann", "line 1 is not that of another user and a credential"),
-        (text_of(ann="a") * 2, "line 2 is not that of another user and a credential"),
+        ("ann", "line 1 does not have another user and a credential"),
+        (text_of(ann="a") * 2, "line 2 does not have another user and a credential"),
         (text_of(ann="a").replace("4096", "100"), "line 1 does not have 4096 to 16384 iterations"),
         ("ann:secret", "line 1: not a SCRAM credential"),
         ("\xff", "can't decode"),

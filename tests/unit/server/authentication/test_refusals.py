@@ -1,4 +1,4 @@
-"""Answers to clients that cannot authenticate."""
+"""Responses to clients that cannot authenticate."""
 
 import asyncio
 import logging

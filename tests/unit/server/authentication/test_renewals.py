@@ -113,7 +113,7 @@ async def test_only_the_exchange_is_served_while_a_session_is_renewed(client: Cl
 
 
 async def test_second_renewal_within_a_second_is_refused(client: Client) -> None:
-    """The error is that of a session that does not end, as in Kafka; the session continues."""
+    """The error is the same as for a session that does not end, as in Kafka; the session continues."""
     client.handshake()
     client.authenticate()
     client.clock.now += 0.9
@@ -124,7 +124,7 @@ async def test_second_renewal_within_a_second_is_refused(client: Client) -> None
 
 
 async def test_session_of_another_user_is_refused(client: Client) -> None:
-    """The answer comes late, and the connection is closed after it."""
+    """The response comes late, and the connection is closed after it."""
     closed: list[str] = []
     client.connection.close = closed.append
     client.handshake()
@@ -145,7 +145,7 @@ async def test_unsupported_mechanism_ends_the_session(client: Client) -> None:
 
 
 async def test_another_mechanism_closes_the_connection(client: Client) -> None:
-    """The handshake is accepted, as in Kafka, and the message after it is not answered."""
+    """The handshake is accepted, as in Kafka, and the message after it gets no response."""
     assert client.handshake("SCRAM-SHA-256") == 0
     with pytest.raises(ProtocolError, match="not supported for re-authentication"):
         client.authenticate()

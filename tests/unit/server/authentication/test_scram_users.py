@@ -66,7 +66,7 @@ async def test_unknown_user_is_the_same_after_a_restart_and_on_every_broker() ->
 
 @pytest.mark.parametrize(("iterations", "size"), [(8192, 16), (4096, 64), (16_384, 20)])
 def test_unknown_user_looks_like_the_users(iterations: int, size: int) -> None:
-    """Iterations and salts are as long as those of the users, not those of the minimum."""
+    """Iterations and salts are as long as the users', not as the minimum."""
     settings = {f"user-{number}": stored(iterations, b"\1" * size) for number in range(3)}
     logins = logins_of(scram_users(settings))
     for user in (*settings, "eve", "bob"):
@@ -113,7 +113,7 @@ def test_unusable_credential_is_that_of_an_unknown_user(
 
 
 def refusal_ns(logins: Logins, user: str) -> int:
-    """Return the time of the answers to a client with a wrong password."""
+    """Return the time of the responses to a client with a wrong password."""
     proof = base64.b64encode(bytes(32)).decode()
     first = f"n,,n={user},r=x".encode()
     begun_ns = time.perf_counter_ns()

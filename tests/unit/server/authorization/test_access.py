@@ -110,7 +110,7 @@ async def test_partition_is_found_only_if_it_may_be_read(stores: Stores) -> None
 
 
 async def test_operations_are_a_bit_field(stores: Stores) -> None:
-    """Those of the cluster need DESCRIBE; without an authorizer all are allowed."""
+    """Operations on the cluster need DESCRIBE; without an authorizer all are allowed."""
     access = await access_of(stores)
     await access.authorizer.create([AclBinding(TOPIC, entry("User:*"))])
     assert operations.on_topic(access, "t") == 1 << 3 | 1 << 8

@@ -79,7 +79,7 @@ async def sender(stores: Stores) -> Sender:
 
 
 async def test_check_may_answer_complete_or_pass(sender: Sender) -> None:
-    """Handlers may answer at once, later, or in a task."""
+    """Handlers may respond at once, later, or in a task."""
     loop = asyncio.get_running_loop()
 
     def later(_context: Any, _request: Any) -> Any:

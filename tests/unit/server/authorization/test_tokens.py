@@ -58,7 +58,7 @@ def test_token_for_another_owner_needs_a_right() -> None:
         ("ann", "", "ann"),
         ("ann", "user", "ann"),
         ("ann", "Group", "admin"),
-        # Texts of these principals are those of the requester.
+        # These principals have the same text as the requester.
         ("team:admin", "User:team", "admin"),
         (":ann", "User:", "ann"),
     ],

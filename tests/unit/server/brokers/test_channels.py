@@ -52,7 +52,7 @@ class Peer:
 
 
 class Network:
-    """A network in which every address is that of one peer."""
+    """A network in which every address belongs to one peer."""
 
     def __init__(self, peer: Peer) -> None:
         self._peer = peer

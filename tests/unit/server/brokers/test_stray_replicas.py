@@ -142,7 +142,7 @@ async def test_broker_that_registers_again_while_the_tree_is_read(setting: Setti
 
 
 async def test_tree_that_cannot_be_read_at_first(setting: Setting) -> None:
-    """The broker tries again until the tree answers."""
+    """The broker tries again until the tree responds."""
     await setting.store(THEIRS)
     get, is_read = setting.session.get, asyncio.Event()
     failures: list[Exception] = [ConnectionSuspended("/"), SessionLost("/")]

@@ -44,7 +44,7 @@ def test_a_level_is_set_and_inherited(level: str) -> None:
 
 
 def test_a_level_that_is_removed_is_inherited_again() -> None:
-    """A logger without a level inherits that of its nearest ancestor, finally the root's."""
+    """A logger without a level inherits the level of its nearest ancestor, finally the root's."""
     broker_loggers.alter(change("root", "ERROR"), validate_only=False)
     broker_loggers.alter(change(NAME, "DEBUG"), validate_only=False)
     broker_loggers.alter(change(NAME, None, Alteration.DELETE), validate_only=False)

@@ -104,7 +104,7 @@ async def test_most_specific_setting_applies(tree: Tree) -> None:
 
 
 async def test_another_brokers_settings_are_not_this_brokers(tree: Tree) -> None:
-    """Only the broker's own settings and those of all brokers apply."""
+    """Only the broker's own settings and the settings of all brokers apply."""
     await tree.write(BROKERS, "2", log_retention_ms="5")
     store = await tree.store()
     assert store.broker["log.retention.ms"] is None

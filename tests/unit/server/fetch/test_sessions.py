@@ -117,7 +117,7 @@ def test_a_session_without_partitions_ends(sessions: FetchSessions) -> None:
 
 
 def answers(sessions: FetchSessions, session_id: int, epoch: int, with_data: set[int]) -> list[int]:
-    """Answer one fetch; return the partitions that the response mentions."""
+    """Respond to one fetch; return the partitions that the response mentions."""
     plan = sessions.begin(request(0, session_id=session_id, epoch=epoch), 12)
     rows = [
         (

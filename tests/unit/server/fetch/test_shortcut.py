@@ -73,7 +73,7 @@ class Desk:
         self.wire.receive(struct.pack(">i", len(body)) + body)
 
     async def end(self) -> bytes:
-        """Return the answer, which may take a while."""
+        """Return the response, which may take a while."""
         async with asyncio.timeout(20):
             while not self.wire.transport.sent:
                 await asyncio.sleep(0)
@@ -254,7 +254,7 @@ class Conversation:
         )
 
     async def ask(self) -> None:
-        """Fetch from both; if they wait, something happens meanwhile."""
+        """Fetch from both; if they wait, something happens before the response."""
         requested, version = self.request(), self.version
         body = headers.encode_request(requested, version, self.number, "client")
         for desk in self.desks:

@@ -31,7 +31,7 @@ DURABLE = {"flush.on.ack": "true"}
 
 @asynccontextmanager
 async def durable_broker(**settings: str) -> AsyncIterator[TransactionsBroker]:
-    """Run a broker whose transaction coordinator has to flush before it answers."""
+    """Run a broker whose transaction coordinator has to flush before it responds."""
     async with transactions_broker(is_loaded=False, **settings) as broker:
         broker.create(STATE, partitions=1, config=DURABLE)
         yield broker
@@ -50,7 +50,7 @@ async def test_batch_waits_for_the_addition_of_its_partition() -> None:
 
 
 async def test_batches_behind_it_keep_their_order() -> None:
-    """A pipelining client sends further batches before the first is answered, also to other
+    """A pipelining client sends further batches before the first has its response, also to other
     partitions.
     """
     async with durable_broker() as broker:
@@ -123,7 +123,7 @@ async def test_heavy_batch_is_rejected_if_its_transaction_ends_meanwhile(
 
 
 async def test_later_request_does_not_overtake() -> None:
-    """The order holds even if the coordinator answers the second request before the first."""
+    """The order holds even if the coordinator responds to the second request before the first."""
     tasks = Tasks()
     async with transactions_broker() as broker:
         first: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
@@ -345,7 +345,7 @@ async def test_partition_of_another_leader_joins_no_transaction() -> None:
 
 
 class Elsewhere:
-    """A coordinator on another broker: its answers are futures that a test completes."""
+    """A coordinator on another broker: its responses are futures that a test completes."""
 
     def __init__(self) -> None:
         self.questions: list[tuple[bool, asyncio.Future[dict[tuple[str, int], ErrorCode]]]] = []
@@ -413,7 +413,7 @@ async def test_a_write_that_another_coordinator_refuses(code: ErrorCode, seen: E
 
 
 async def test_an_answer_about_an_ended_transaction_does_not_count() -> None:
-    """A marker arrives between question and answer: the batch would never get one (KIP-890)."""
+    """A marker arrives between request and response: the batch would never get one (KIP-890)."""
     async with coordinated_elsewhere() as (broker, remote):
         producer = Producer(7, 0)
         sent = asyncio.ensure_future(broker.send(producer, b"a", version=11))

@@ -192,7 +192,7 @@ async def test_duplicates_are_answered_alike(broker: LogsBroker) -> None:
 
 
 async def test_acks_all_waits_for_followers(broker: LogsBroker) -> None:
-    """With followers in sync, the append does not answer acks=all."""
+    """With followers in sync, the append does not complete acks=all."""
     desk = Desk(broker)
     broker.create("t")
     for _ in range(2):

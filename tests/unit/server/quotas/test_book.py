@@ -30,7 +30,7 @@ def book_of(*entities: Entity) -> QuotaBook:
 
 @pytest.mark.parametrize("first", range(8))
 def test_most_specific_entity_applies(first: int) -> None:
-    """The order is that of Kafka's ClientQuotaManager."""
+    """The order is the same as in Kafka's ClientQuotaManager."""
     entity, shared = LEVELS[first]
     book = book_of(*(entity for entity, _ in LEVELS[first:]))
     assert book.applied(KEY, "u", "c") == Applied(0.0, *shared), entity

@@ -31,7 +31,7 @@ BYTES, PERCENT, IP_RATE = "producer_byte_rate", "request_percentage", "connectio
     ],
 )
 def test_entity_has_a_path_in_the_tree(entity: Entity, entity_type: str, path: str) -> None:
-    """The path is that of Kafka 3.9, and it is parsed back to the entity."""
+    """The path is the same as in Kafka 3.9, and it is parsed back to the entity."""
     assert tree_path(entity) == (entity_type, path)
     assert entity_at(entity_type, path) == entity
 

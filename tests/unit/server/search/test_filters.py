@@ -86,6 +86,11 @@ def test_batch_without_the_text_is_skipped() -> None:
         ("$.l[2]", False),
         ("$.l.name", False),
         ('$["a"]["b"] <= 1', True),
+        ("$.l[*] == 20", True),
+        ("$.l[*] == 30", False),
+        ("$.l[-1] == 20", True),
+        ("$.a.*", True),
+        ("$..b == 1", True),
     ],
 )
 def test_conditions_on_json(condition: str, expected: bool) -> None:
@@ -100,7 +105,7 @@ def test_conditions_on_json(condition: str, expected: bool) -> None:
         ("a.b", r"does not begin with \$"),
         (f"$[{'9' * 5000}]", "write it as"),
         ("$[\u0663]", "write it as"),
-        ("$.a.*", "cannot be read from"),
+        ("$.a[?@.b]", "cannot be read from"),
         ("$.a = 1", "cannot be read from"),
         ("$.a == x", "not a JSON literal"),
         ("$.a > null", "only numbers and texts"),
@@ -120,6 +125,15 @@ def test_wrong_expression_is_explained() -> None:
     ):
         Matcher(Filters(value_regex="(a"))
     assert not Matcher(Filters(value_regex="(a+)+$")).matches(Record(None, b"a" * 5000 + b"b"))
+
+
+def test_repeated_descents_take_linear_time() -> None:
+    """A path with many descents visits each value of a document once for each of them."""
+    nested: Any = {"end": 1}
+    for _ in range(300):
+        nested = {"a": [nested]}
+    value = json.dumps(nested).encode()
+    assert Matcher(Filters(json=("$" + "..*" * 30 + "..end",))).matches(Record(None, value))
 
 
 def test_deep_json_does_not_match() -> None:

@@ -11,7 +11,7 @@ from ottla.wire.api_keys import ApiKey
 
 
 def module(key: ApiKey, **attributes: Any) -> ModuleType:
-    """Return a module like that of a handler."""
+    """Return a module like a handler's."""
     handler = ModuleType(key.name.lower())
     vars(handler).update({"API": key, "MIN_VERSION": 1, "MAX_VERSION": 4} | attributes)
     return handler

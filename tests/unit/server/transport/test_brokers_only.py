@@ -104,7 +104,7 @@ async def test_client_is_refused_without_an_authorizer(
 async def test_brokers_without_a_secret_prove_nothing(
     tasks: Tasks, key: ApiKey, version: int
 ) -> None:
-    """With inter.broker.authentication=none the brokers may be those of Apache Kafka."""
+    """With inter.broker.authentication=none the brokers may be Apache Kafka's."""
     desk = Proofs(tasks, key, secret=None)
     desk.request(version, None)
     assert desk.calls == 1

@@ -31,7 +31,7 @@ def test_every_served_api_has_a_row() -> None:
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
 def test_bounds(key: ApiKey) -> None:
-    """Only brokers that have proven to be some have none."""
+    """Only brokers that have proven to be brokers have no bound."""
     cost = COSTS[key]
     if key in AMONG_BROKERS:
         assert cost.large_bytes == UNLIMITED

@@ -372,7 +372,7 @@ async def guarded(tasks: Tasks) -> AsyncIterator[Guarded]:
 
 
 async def test_cached_response_is_for_one_principal_and_host(guarded: Guarded) -> None:
-    """A broker has all rights, although its principal may have none."""
+    """A broker has all rights, although its principal may have no rights."""
     await guarded.allow("User:ann")
     wire = guarded.wire.connection
     expected: list[tuple[Any, str, list[str]]] = [
@@ -422,7 +422,7 @@ async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["fails", "answers"])
 async def test_requests_for_metadata_wait_until_there_is_some(tasks: Tasks, is_known: bool) -> None:
-    """A broker that just started must not answer that there are no brokers and no topics.
+    """A broker that just started must not report that there are no brokers and no topics.
 
     The handler is called once the broker is informed, and may return a future or fail.
     """

@@ -78,7 +78,7 @@ async def tasks() -> AsyncIterator[Tasks]:
 
 @contextmanager
 def with_cost(key: ApiKey, **changed: Any) -> Iterator[Cost]:
-    """Change a row of the table for dispatchers that are created meanwhile."""
+    """Change a row of the table for dispatchers that are created before the change is undone."""
     former = COSTS[key]
     COSTS[key] = former._replace(**changed)
     try:
@@ -197,7 +197,7 @@ async def test_a_frame_that_cannot_be_decoded(tasks: Tasks) -> None:
 
 
 async def test_too_many_objects(tasks: Tasks) -> None:
-    """The bound of the decoder is that of the row."""
+    """The bound of the decoder comes from the row."""
     creator = Creator()
     with with_cost(ApiKey.CREATE_TOPICS, objects_max=2000):
         desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
@@ -317,7 +317,7 @@ async def test_large_fetch_ends_with_its_connection(tasks: Tasks) -> None:
 
 
 async def test_a_prepared_request(tasks: Tasks) -> None:
-    """`prepare` of a row sees the whole request, and may answer it."""
+    """`prepare` of a row sees the whole request, and may respond to it."""
     creator, seen = Creator(), []
 
     def prepare(request: CreateTopicsRequest, context: Any) -> CreateTopicsResponse | None:
@@ -364,7 +364,7 @@ async def test_a_request_without_parts(tasks: Tasks) -> None:
 
 
 async def test_metadata_of_all_topics_is_not_large(tasks: Tasks) -> None:
-    """A request without a list of topics has few bytes, and is answered from the cache."""
+    """A request without a list of topics has few bytes, and its response comes from the cache."""
     desk = Desk(tasks, Row(handler(
         ApiKey.METADATA, lambda context, request: MetadataResponse(cluster_id="c")
     ), is_cached=True))  # fmt: skip

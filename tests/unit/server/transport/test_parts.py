@@ -284,12 +284,12 @@ def test_a_response_that_grows_too_large() -> None:
 
 
 def test_no_response() -> None:
-    """Produce with acks=0 has none."""
+    """Produce with acks=0 has no response."""
     assert Merger(LIST_OFFSETS, ListOffsetsResponse, 9, 1000).response() is None
 
 
 def answer(request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Answer each partition, topic by topic, as handlers do."""
+    """Respond to each partition, topic by topic, as handlers do."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(

@@ -1,4 +1,6 @@
-"""The intervals of upkeep, the age of records if clocks jump, and logs that are deleted meanwhile."""
+"""The intervals of upkeep, the age of records if clocks jump, and logs that are deleted during a
+run.
+"""
 
 import asyncio
 import shutil

@@ -90,7 +90,7 @@ def ask(log: Log) -> Answers:
 
 
 def world_with_log(folder: Path, **fields: Any) -> tuple[World, Answers]:
-    """Return a world whose log was closed cleanly, and its answers."""
+    """Return a world whose log was closed cleanly, and its results."""
     world = small_segments(folder, **fields)
     log = world.load()
     fill(log)
@@ -114,8 +114,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes | None]] = {
     "text": lambda content: b"not what you expect\n" * (len(content) // 20 + 1),
 }
 BESIDE = (".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint")
-# A lost transaction index looks like that of a segment without aborted transactions, as in Kafka.
-# Half of one may end between two entries.
+# A lost transaction index looks like the index of a segment without aborted transactions, as in
+# Kafka. Half of one may end between two entries.
 UNDETECTED = {(".txnindex", "lost"), (".txnindex", "half")}
 # Only the last stable offset of an entry, which says where a search may stop; no checksum covers
 # it.
@@ -303,8 +303,8 @@ def test_recovery_keeps_durable_records_behind_damage(tmp_path: Path) -> None:
 @pytest.mark.parametrize("segment", [0, 3])
 @pytest.mark.parametrize("position", [0, 8, 11, 16, 20, 60])
 def test_read_sound_continues_behind_damage(tmp_path: Path, segment: int, position: int) -> None:
-    """All batches but the damaged one are returned, also those of later segments, and the damage is
-    reported.
+    """All batches but the damaged one are returned, also batches of later segments, and the damage
+    is reported.
     """
     world = small_segments(tmp_path)
     log = world.load()

@@ -76,7 +76,7 @@ def test_offset_and_epoch_are_written_into_the_batch(world: World) -> None:
 
 
 def test_append_time_is_returned_with_log_append_time(tmp_path: Path) -> None:
-    """With LogAppendTime a duplicate is answered with the time of the first append."""
+    """With LogAppendTime a duplicate returns the time of the first append."""
     world = World(tmp_path, message_timestamp_type="LogAppendTime")
     log = world.load()
     assert log.append_as_leader(make_batch(sequence=0), 0).log_append_time_ms == START_MS
@@ -468,7 +468,7 @@ async def test_rolled_segments_become_durable_in_the_background(tmp_path: Path) 
 
 
 async def test_truncation_during_a_flush_keeps_the_recovery_point(world: World) -> None:
-    """The offsets that the flush covers may have been rewritten meanwhile."""
+    """The offsets that the flush covers may have been rewritten since."""
     log = world.load()
     fill(log, 5)
     flushing = asyncio.ensure_future(log.durability.flush_in_background())

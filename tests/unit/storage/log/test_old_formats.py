@@ -123,7 +123,7 @@ def walk(data: bytes) -> list[tuple[int, scan.BatchHeader]]:
 
 @each_format
 def test_records_are_found_by_time(tmp_path: Path, magic: int, codec: str) -> None:
-    """Times inside compressed entries are searched as well; format v0 has none."""
+    """Times inside compressed entries are searched as well; format v0 has no times."""
     log = world_of(tmp_path, old_log(magic, codec)).load()
     newest = log.offset_of_max_timestamp()
     if magic == 0:

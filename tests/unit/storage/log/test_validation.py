@@ -198,7 +198,7 @@ def test_a_timestamp_too_far_ahead_names_its_record() -> None:
 
 
 def test_too_large_maximum_timestamp_is_corrected() -> None:
-    """The largest timestamp is set to that of the records, with a new checksum."""
+    """The largest timestamp is set to the records' largest timestamp, with a new checksum."""
     data = altered(put(35, START_MS + 10 * HOUR_MS, 8), 2)
     _, header, _ = check(data)
     assert header.max_timestamp == START_MS

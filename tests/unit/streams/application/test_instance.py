@@ -235,7 +235,7 @@ def test_states_change_only_as_in_kafka() -> None:
 
 @pytest.mark.parametrize("response", list(UncaughtExceptionResponse))
 def test_responses_have_kafkas_names(response: UncaughtExceptionResponse) -> None:
-    """The names are those of StreamThreadExceptionResponse."""
+    """The names come from StreamThreadExceptionResponse."""
     assert response.name in ("REPLACE_THREAD", "SHUTDOWN_CLIENT", "SHUTDOWN_APPLICATION")
 
 

@@ -98,7 +98,7 @@ def test_an_extractor_sets_the_time_of_records() -> None:
 def test_an_aggregate_that_is_modified_in_place_has_its_old_value() -> None:
     """Stores keep bytes, so a regrouped table subtracts the previous value.
 
-    As in Kafka, the value before the first record is that of the initializer.
+    As in Kafka, the value before the first record comes from the initializer.
     """
     builder = StreamsBuilder()
 

@@ -37,7 +37,7 @@ def _of(expression: Column, **value: Any) -> Any:
 
 
 def test_expressions_replace_functions() -> None:
-    """Filter, map, select, group and split accept them; fields are those of a dict or an object."""
+    """Filter, map, select, group and split accept them; fields belong to a dict or an object."""
     builder = StreamsBuilder()
     clicks = builder.stream("clicks", key=_STRING, value=Serdes.json(Click))
     filtered = clicks.filter(col("value.seconds") > 2).filter_not(col("value.page") == "login")

@@ -151,7 +151,7 @@ def test_a_wrong_serde_is_reported_with_the_fix() -> None:
 
 
 def test_a_record_of_a_global_table_that_cannot_be_read_has_a_note() -> None:
-    """It names the record and the source, like that of any other topic."""
+    """It names the record and the source, like the error of any other topic."""
     builder = StreamsBuilder()
     builder.global_table("global", value=Serdes.long())
     builder.stream("in").to("out")

@@ -206,7 +206,7 @@ def test_a_table_transformer_has_stores_and_is_materialized() -> None:
 
 
 def test_a_global_table_has_a_queryable_store_name() -> None:
-    """The property is that of a table."""
+    """The property belongs to a table."""
     assert StreamsBuilder().global_table("in", Materialized.as_("g")).queryable_store_name == "g"
 
 

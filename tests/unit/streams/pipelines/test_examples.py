@@ -28,7 +28,7 @@ def test_an_example_is_valid(file: Path) -> None:
 
 @pytest.mark.parametrize(("text", "problems"), _FILES)
 def test_a_file_of_the_guide_has_the_shown_problems(text: str, problems: str) -> None:
-    """The messages in the guide are those of the checker."""
+    """The messages in the guide are the checker's."""
     values = [
         f"broken.yaml:{problem.position.line}:{problem.position.column}: {problem.severity}: {problem.message}"
         for problem in check(text).problems

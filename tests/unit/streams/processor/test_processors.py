@@ -220,7 +220,7 @@ def test_only_an_object_with_extract_can_drop_a_record_with_a_negative_time() ->
 
 
 def test_an_extractor_with_two_parameters_receives_the_partition_time() -> None:
-    """The parameters are those of `TimestampExtractor.extract(record, partitionTime)`."""
+    """The parameters are the same as of `TimestampExtractor.extract(record, partitionTime)`."""
 
     def next_to(record: TimestampedRecord, partition_time: int) -> int:
         return max(record.timestamp, partition_time + 1)

@@ -1,4 +1,4 @@
-"""Serdes for Avro, Protobuf and classes, compared with those of other libraries."""
+"""Serdes for Avro, Protobuf and classes, compared with other libraries' serdes."""
 
 import sys
 from collections.abc import Iterator

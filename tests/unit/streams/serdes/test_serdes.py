@@ -62,7 +62,7 @@ class Place:
 def test_a_serde_writes_and_reads_known_bytes(
     serde: Serde[object], value: object, data: bytes
 ) -> None:
-    """The bytes are those of Kafka's own serializers."""
+    """The bytes are the same as from Kafka's own serializers."""
     assert serde.to_bytes(value) == data
     assert serde.from_bytes(data) == value
 

@@ -112,7 +112,7 @@ def test_windows_are_fetched_in_both_directions_by_key_or_range() -> None:
 
 
 def test_sessions_are_fetched_in_both_directions_by_key_or_range() -> None:
-    """The methods are those of Kafka's ReadOnlySessionStore."""
+    """The methods are the same as in Kafka's ReadOnlySessionStore."""
     store, view = opened(Stores.session("s", "1 h"))
     for key, start, end in (("a", 0, 5), ("a", 20, 25), ("b", 10, 15)):
         store.put(during(key, start, end), f"{key}{start}")
@@ -157,7 +157,7 @@ def test_values_with_timestamps_are_created_as_in_java() -> None:
 
 
 def test_windows_have_times_and_overlap() -> None:
-    """The end of a session is inclusive, that of a time window exclusive."""
+    """The end of a session is inclusive, the end of a time window exclusive."""
     assert TimeWindow(0, 1_000).end_time == datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
     assert SessionWindow(0, 1_000).start_time == datetime(1970, 1, 1, tzinfo=UTC)
     assert TimeWindow(0, (1 << 63) - 1).end_time.year == 9999

@@ -351,7 +351,7 @@ def test_the_log_is_limited_but_the_counter_is_not(caplog: pytest.LogCaptureFixt
 
 
 def test_metrics_have_kafkas_names_and_tags() -> None:
-    """The metrics are those of `driver.metrics()` in TopologyTestDriver."""
+    """The metrics are the same as `driver.metrics()` in TopologyTestDriver."""
     builder = StreamsBuilder()
     builder.stream("in").to("out")
     with TopologyTestDriver(builder.build()) as driver:

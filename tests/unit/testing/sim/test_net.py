@@ -175,7 +175,7 @@ def test_the_simulated_network_behaves_the_same(scenario: Scenario, seed: int) -
 
 
 def test_a_partition_holds_bytes_until_it_heals() -> None:
-    """No byte is lost, because TCP retransmits; meanwhile no byte arrives and no connection
+    """No byte is lost, because TCP retransmits; until then no byte arrives and no connection
     succeeds.
     """
     network = SimNetwork(SeededRng(1))

@@ -82,7 +82,7 @@ Generated = tuple[bytearray, list[Record], list[int]]
 
 @given(_logs())
 def test_columns_agree_with_decoded_records(generated: Generated) -> None:
-    """Keys, values, nulls, headers, offsets and times are those of `decode_batch`."""
+    """Keys, values, nulls, headers, offsets and times are the same as from `decode_batch`."""
     log, records, types = generated
     assert _plain(_table(log)) == _rows(records, types)
 
@@ -105,7 +105,7 @@ def test_columns_are_in_the_requested_order() -> None:
 
 
 def test_log_append_time_is_in_timestamp_and_type() -> None:
-    """The batch's timestamp replaces that of each record, and the type is LogAppendTime."""
+    """The batch's timestamp replaces each record's timestamp, and the type is LogAppendTime."""
     log = encode_batch([Record(None, b"", (), NOW)] * 2)
     batch.patch_max_timestamp(log, 0, max_timestamp=NOW + 5, log_append_time=True)
     log += encode_batch([Record(None, b"", (), NOW)], base_offset=2)

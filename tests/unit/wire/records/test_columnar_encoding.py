@@ -65,7 +65,7 @@ def test_slices_and_groups_change_nothing(records: list[Record], start: int, gro
 
 
 def test_columns_that_are_not_there_are_null() -> None:
-    """Without columns for keys and headers every record has none."""
+    """Without columns for keys and headers every record has neither."""
     rows = Rows(pa.array([b"a", None], pa.binary()), None, None, np.array([NOW, NOW - 1]))
     expected = [Record(None, b"a", (), NOW), Record(None, None, (), NOW - 1)]
     assert _decode(list(encode_rows(rows, batch_bytes=1000))) == expected

@@ -16,7 +16,7 @@ def _foreign(key: bytes) -> int:
 
 @given(st.lists(st.binary(max_size=40), min_size=1, max_size=30))
 def test_every_key_has_the_hash_of_other_clients(keys: list[bytes]) -> None:
-    """The hash is that of kafka-python, for all keys at once and one at a time."""
+    """The hash is the same as kafka-python's, for all keys at once and one at a time."""
     expected = [_foreign(key) for key in keys]
     assert murmur2_column(pa.array(keys, pa.binary())).tolist() == expected
     assert [murmur2(key) for key in keys] == expected

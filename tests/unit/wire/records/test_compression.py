@@ -220,7 +220,7 @@ def test_every_valid_compression_level_works(codec: int) -> None:
 
 
 def test_default_compression_levels() -> None:
-    """The defaults are those of Kafka: -1, 9 (which is lz4's fast compressor) and 3."""
+    """The defaults are Kafka's: -1, 9 (which is lz4's fast compressor) and 3."""
     original = random.Random(3).randbytes(500) * 20
     for name, level in (("gzip", -1), ("lz4", 9), ("zstd", 3)):
         codec = CODECS[name]

@@ -59,7 +59,7 @@ def test_kept_records_are_unchanged(kept: list[int], shift_ms: int | None) -> No
 
 @pytest.mark.parametrize("value", [0, -1, 1, 63, -64, 64, 2**31, 2**63 - 1, -(2**63)])
 def test_numbers_are_zigzag_of_64_bits(value: int) -> None:
-    """The range is that of a timestamp delta."""
+    """The range is a timestamp delta's."""
     body = b"\x0e\x00" + spans.varint(value) + b"\x00\x01\x01\x00"
     body = bytes([2 * (len(body) - 1)]) + body[1:]
     (span,) = spans.spans(body, 1)

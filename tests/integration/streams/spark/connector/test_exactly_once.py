@@ -70,7 +70,7 @@ class _Reaper:
 def reaper(monkeypatch: pytest.MonkeyPatch) -> _Reaper:
     """A reaper that is not armed."""
     killer = _Reaper()
-    monkeypatch.setattr(connection.Connection, "call", killer.watch(connection.Connection.call))
+    monkeypatch.setattr(connection.Connection, "start", killer.watch(connection.Connection.start))
     monkeypatch.setattr(
         pipelined.PipelinedConnection, "send", killer.watch(pipelined.PipelinedConnection.send)
     )

@@ -89,7 +89,7 @@ def test_the_columns_topic_partition_and_headers_are_used(cluster: Cluster) -> N
 
 
 def test_the_option_topic_overrides_the_column(cluster: Cluster) -> None:
-    """The precedence is that of Spark's connector."""
+    """The precedence is the same as in Spark's connector."""
     rows = pa.record_batch({"topic": ["b"], "value": ["x"]})
     _writer(cluster, "topic string, value string", topic="a").write(iter([rows]))
     assert len(_rows(cluster, "a", "offset")) == 1

@@ -12,7 +12,7 @@ from tests.integration.streams.spark.rows import write
 
 
 def test_ranges_are_balanced_by_size() -> None:
-    """Small ranges are bundled; those of a partition stay in order."""
+    """Small ranges are bundled; a partition's ranges stay in order."""
     ranges = [OffsetRange("t", n, 0, size) for n, size in enumerate((10, 900, 20, 30))]
     ranges.append(OffsetRange("t", 0, 10, 15))
     assert bundle(ranges, 2) == [

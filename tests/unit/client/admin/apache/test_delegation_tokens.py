@@ -142,7 +142,7 @@ def test_a_principal_has_type_and_name(cluster: Any, brokers: Brokers, text: str
 
 
 def test_errors_of_tokens_are_raised(cluster: Any, brokers: Brokers) -> None:
-    """The response has no message: it is that of the table of errors."""
+    """The response has no message: it comes from the table of errors."""
     cluster.answers["DescribeDelegationToken"] = lambda request: (
         describing.DescribeDelegationTokenResponse(error_code=61)
     )

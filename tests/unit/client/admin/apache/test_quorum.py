@@ -52,7 +52,7 @@ def test_a_quorum_is_described_with_its_replicas(
 
 
 def test_a_new_leader_of_the_quorum_is_waited_for(cluster: Any, brokers: Brokers) -> None:
-    """A controller that is not the leader answers with an error that passes."""
+    """A controller that is not the leader returns an error that passes."""
     responses = [_described(leader_id=2), _described(error_code=6)]
     cluster.answers["DescribeQuorum"] = lambda request: responses.pop()
     assert quorum.describe_metadata_quorum(brokers).leader_id == 2

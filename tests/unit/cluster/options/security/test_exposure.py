@@ -93,7 +93,7 @@ def test_secure_listener_causes_no_warning(listeners: str, settings: dict[str, s
     "host", ["127.0.0.1", "127.9.9.9", "::1", "[::1]", "localhost", "LOCALHOST"]
 )
 def test_addresses_of_this_machine_only(host: str) -> None:
-    """Any other name may be that of another interface."""
+    """Any other name may be another interface's."""
     assert is_loopback(host)
 
 

@@ -93,7 +93,7 @@ def test_classic_member_joins_syncs_and_rejoins(world, consumers):
 
 
 def test_classic_requests_are_validated(world, consumers):
-    """The errors for ids, generations, protocols and instances are those of classic groups."""
+    """The errors for ids, generations, protocols and instances are the same as for classic groups."""
 
     async def scenario():
         consumers.start()

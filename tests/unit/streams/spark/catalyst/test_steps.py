@@ -155,7 +155,7 @@ _TYPED = [
 
 @pytest.mark.parametrize(("expression", "kind"), _TYPED)
 def test_types_of_expressions(expression: Column, kind: Scalar) -> None:
-    """The types are those of Python's results."""
+    """The types are the types of Python's results."""
     assert type_of(expression, Scalar.TEXT, type_read(_SALE)) is kind
 
 

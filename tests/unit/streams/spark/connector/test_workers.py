@@ -13,7 +13,7 @@ from ottla.streams.spark.connector.workers import freeze_objects, freeze_objects
 
 @pytest.fixture(autouse=True)
 def _frozen_as_before() -> Iterator[None]:
-    """Unfreeze all objects for the test; those of the test run are frozen (tests/conftest.py)."""
+    """Unfreeze all objects for the test; objects of the test run are frozen (tests/conftest.py)."""
     was_frozen = gc.get_freeze_count() > 0
     gc.unfreeze()
     yield

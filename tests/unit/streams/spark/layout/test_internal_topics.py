@@ -18,7 +18,7 @@ _LONGEST = (1 << 63) - 1
 
 
 def test_each_logged_store_has_a_changelog_with_a_partition_per_task() -> None:
-    """It is compacted; that of a window store also has a retention time."""
+    """It is compacted; a window store's topic also has a retention time."""
     builder = StreamsBuilder()
     words = builder.stream("words", key=_TEXT, value=_TEXT)
     words.group_by_key().count("all")

@@ -57,7 +57,7 @@ class _Pages(dict[str, bytes]):
 def test_a_source_task_reports_the_count_of_each_batch(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The count is an envelope without records; a batch without dropped records has none."""
+    """The count is an envelope without records; a batch without dropped records has no envelope."""
     layout = _layout()
     entry = SourceStage(layout, Slots(layout.task_count, 2))
     counts = []

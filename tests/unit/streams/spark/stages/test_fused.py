@@ -119,7 +119,7 @@ def test_fused_functions_write_what_a_task_writes() -> None:
 
 
 def test_an_unreadable_record_ends_the_task() -> None:
-    """The error is that of a task and names the record."""
+    """The error is the same as in a task and names the record."""
     task = PlainTask(_kind(_all_steps, TaskSettings("app")), lambda: 0)
     rows = [TopicRecord(b"k", value, 1) for value in (b"1", b"{")]
     with pytest.raises(DeserializationError, match="in-0 at offset 1"):

@@ -181,7 +181,7 @@ def test_keys_in_the_partitions_of_before_are_not_misplaced() -> None:
 
 
 def test_a_grown_topic_without_state_is_not_checked() -> None:
-    """Nor is one whose tasks are those of its partitions, because it has a multiple of them."""
+    """Nor is one whose tasks belong to its partitions, because it has a multiple of them."""
     builder = StreamsBuilder()
     builder.stream("orders").map_values(str.upper).to("out")
     assert not _grown(_crc32, _PARTITIONS + 1, builder.build()).checked

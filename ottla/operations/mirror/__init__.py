@@ -1,0 +1,1 @@
+"""Copies of topics that keep partitions and remember matching offsets."""

@@ -1,0 +1,65 @@
+"""Searches in the brokers: the rows that their HTTP ports return (`/search`, docs/http.md)."""
+
+import base64
+import binascii
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from ottla.operations.survey.http import HttpError, get_lines
+from ottla.wire.records.records import Record
+
+Row = Mapping[str, Any]
+
+
+class Match(NamedTuple):
+    """A record that the broker found."""
+
+    record: Record
+    is_log_append_time: bool
+
+
+def search_rows(
+    url: str, parameters: Iterable[tuple[str, object]], timeout_s: float
+) -> Iterator[Row]:
+    """Yield the rows of a search; the connection is closed at the end, or if the caller stops.
+
+    HttpError if the broker refuses the search, or closes the connection before the end.
+    """
+    last = ""
+    for line in get_lines(url, f"/search?{urlencode(list(parameters))}", timeout_s):
+        try:
+            row = json.loads(line)
+            last = row["type"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise HttpError(f"{url} sent a line that is no row of a search: {error!r}") from error
+        yield row
+    if last != "end":
+        raise HttpError(f"{url} closed the connection during the search")
+
+
+def match_of(url: str, row: Row) -> Match:
+    """Return the record of a row; HttpError if it cannot be used."""
+    try:
+        texts = [None if text is None else str(text) for text in row.get("headers") or []]
+        pairs = zip(texts[::2], texts[1::2], strict=True)
+        headers = [(name or "", None if value is None else value.encode()) for name, value in pairs]
+        record = Record(
+            _bytes(row, "key"),
+            _bytes(row, "payload"),
+            headers,
+            int(row.get("ts", -1)),
+            int(row["offset"]),
+        )
+    except (KeyError, TypeError, ValueError, binascii.Error) as error:
+        raise HttpError(f"{url} sent a match that cannot be used: {error!r}") from error
+    return Match(record, row.get("tstype") == "logappend")
+
+
+def _bytes(row: Row, name: str) -> bytes | None:
+    coded = row.get(f"{name}_base64")
+    if coded is not None:
+        return base64.b64decode(coded, validate=True)
+    text = row.get(name)
+    return None if text is None else str(text).encode()

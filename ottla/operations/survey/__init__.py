@@ -1,0 +1,1 @@
+"""Requests for whole clusters: to all brokers in parallel, tolerant of brokers that are down."""
