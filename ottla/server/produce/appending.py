@@ -10,13 +10,18 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import is_internal
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.server.produce.admission import Refusals
-from ottla.server.produce.request import ProduceContext, bytes_of, target_of
-from ottla.server.produce.response import Appended, Waits, failure
-from ottla.server.produce.transactional_batches import check_admitted, check_still_admitted
+from ottla.server.produce.admission import (
+    ProduceContext,
+    Refusals,
+    bytes_of,
+    check_admitted,
+    check_still_admitted,
+    target_of,
+)
 from ottla.server.quotas.steps import counted
 from ottla.storage.log.validation import AppendInfo, HeavyBatchError, UnreadableBatchError
 from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -41,6 +46,13 @@ _WITHOUT_LOG_START = frozenset(
     }
 )
 
+# The results of batches that are not acknowledged or not validated yet.
+Waits = list[tuple[PartitionProduceResponse, "asyncio.Future[ErrorCode]"]]
+
+
+# The results of all batches of a request; those that may still change; True if a batch has failed.
+# A plain tuple, because one is created for every request.
+Appended = tuple[list[TopicProduceResponse], Waits, bool]
 # Batches that are validated off the event loop: each is done as soon as it is written or refused.
 Unwritten = list["asyncio.Future[None]"]
 
@@ -219,6 +231,29 @@ class _Appending:
             ErrorCode.REQUEST_TIMED_OUT,
             f"The configuration of {target.topic!r} changed {_VALIDATIONS_MAX} times during validation.",
         )
+
+
+def failure(index: int, error: ApiError) -> PartitionProduceResponse:
+    """Return the result of a batch that is refused."""
+    record_errors = getattr(error, "record_errors", ())
+    return PartitionProduceResponse(
+        index=index,
+        error_code=int(error.code),
+        base_offset=-1,
+        record_errors=[
+            BatchIndexAndErrorMessage(batch_index=number, batch_index_error_message=message)
+            for number, message in record_errors
+        ],
+        error_message=error.message,
+    )
+
+
+def settle(partition_response: PartitionProduceResponse, code: ErrorCode) -> None:
+    """Put the result of waiting for the acknowledgement into the response for a written batch."""
+    if code:
+        partition_response.error_code = int(code)
+        partition_response.error_message = code.message
+        partition_response.base_offset = -1
 
 
 def _accept(partition_response: PartitionProduceResponse, info: AppendInfo) -> None:

@@ -20,9 +20,8 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.net.connection import Connection, Reply
 from ottla.net.receiving import PREFIX_BYTES
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.server.produce.appending import FIRST_VERSION_WITH_ZSTD
-from ottla.server.produce.request import ProduceBroker
-from ottla.server.produce.response import settle
+from ottla.server.produce.admission import ProduceBroker
+from ottla.server.produce.appending import FIRST_VERSION_WITH_ZSTD, settle
 from ottla.server.shortcuts import RouteParts
 from ottla.storage.log.validation import AppendInfo
 from ottla.wire.messages.produce import (
