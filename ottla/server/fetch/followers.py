@@ -7,7 +7,6 @@ ReplicaManager.readFromLog and Partition.fetchRecords.
 """
 
 import asyncio
-from functools import partial
 from typing import Protocol, cast
 
 from ottla.base.buffers import Buffer
@@ -24,7 +23,6 @@ from ottla.server.fetch.reading import (
     FetchContext,
     FetchPass,
     PartitionRead,
-    failure,
     read_each,
 )
 from ottla.server.fetch.response import response_of
@@ -190,10 +188,9 @@ class _FollowerFetch:
             result.records = cast(Buffer, records or b"")
             return partition, result, records, False
 
-        failed = partial(failure, self._context)
         # Whatever other clients have not read: a replica must not fall behind because of them.
         remaining_bytes = min(self._request.max_bytes, RESPONSE_BYTES_MAX)
-        return read_each(self._plan.partitions, read_one, failed, remaining_bytes, reading)
+        return read_each(self._context, self._plan.partitions, read_one, remaining_bytes, reading)
 
     def is_enough(self, reading: FetchPass) -> bool:
         """Return True if the response is worth sending before the timeout."""

@@ -7,7 +7,6 @@ returns at least one batch, however large it is).
 """
 
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.base.buffers import Part
@@ -181,9 +180,9 @@ ReadOne = Callable[[PartitionFetch, int, bool], PartitionRead]
 
 
 def read_each(
+    context: FetchContext,
     partitions: Iterable[PartitionFetch],
     read_one: ReadOne,
-    failed: Callable[[PartitionFetch, ApiError], PartitionData],
     remaining_bytes: int,
     reading: FetchPass,
     known: "dict[PartitionFetch, Ended] | None" = None,
@@ -203,7 +202,7 @@ def read_each(
             partition, result, records, is_at_end = read_one(fetch, max_bytes, not size_bytes)
         except ApiError as error:
             reading.has_error = True
-            results.append((fetch, failed(fetch, error)))
+            results.append((fetch, failure(context, fetch, error)))
             continue
         results.append((fetch, result))
         if partition is None:
@@ -238,17 +237,12 @@ def read(
     reading = reading or FetchPass()
     remaining_bytes -= reading.size_bytes
     read_one = _consumer_read(context, request, reading, only_if_cached=only_if_cached)
-    failed = partial(_consumer_failure, context, request.isolation_level)
-    return read_each(partitions, read_one, failed, remaining_bytes, reading, known)
-
-
-def _consumer_failure(
-    context: FetchContext, isolation_level: int, fetch: PartitionFetch, error: ApiError
-) -> PartitionData:
-    result = failure(context, fetch, error)
-    if isolation_level == READ_COMMITTED and result.aborted_transactions is None:
-        result.aborted_transactions = []
-    return result
+    read_each(context, partitions, read_one, remaining_bytes, reading, known)
+    if reading.has_error and request.isolation_level == READ_COMMITTED:
+        for _, result in reading.results:
+            if result.aborted_transactions is None:
+                result.aborted_transactions = []
+    return reading
 
 
 def _consumer_read(
