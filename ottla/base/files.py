@@ -21,8 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from ottla.base.buffers import Buffer as Buffer
-from ottla.base.buffers import FileRange
+from ottla.base.buffers import Buffer, FileRange
 from ottla.base.descriptors import SPARES
 from ottla.base.loading import deferred_module
 

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ottla.cluster.features import TRANSACTION_VERSION
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from ottla.cluster.zk.port import Coordination
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.coordinators.producer_ids import ProducerIds
 from ottla.coordinators.txn import service as transactions
-from ottla.coordinators.txn.service import STATE_TOPIC, TransactionCoordinator
+from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.replication.partition import Partition
 from ottla.server.brokers.markers import ClusterMarkers
 from ottla.server.brokers.membership import Environment
@@ -31,16 +32,16 @@ class Coordinators:
 
     def leading(self, partition: Partition) -> None:
         """Load the state of a partition that this broker has begun to lead."""
-        if partition.topic == OFFSETS_TOPIC:
+        if partition.topic == GROUP_OFFSETS_TOPIC:
             self.groups.load(partition.partition, partition.leader_epoch)
-        elif partition.topic == STATE_TOPIC:
+        elif partition.topic == TRANSACTION_STATE_TOPIC:
             self.transactions.load(partition.partition, partition.leader_epoch)
 
     def ceasing(self, partition: Partition) -> None:
         """Drop the state of a partition that this broker no longer leads."""
-        if partition.topic == OFFSETS_TOPIC:
+        if partition.topic == GROUP_OFFSETS_TOPIC:
             self.groups.unload(partition.partition)
-        elif partition.topic == STATE_TOPIC:
+        elif partition.topic == TRANSACTION_STATE_TOPIC:
             self.transactions.unload(partition.partition)
 
 

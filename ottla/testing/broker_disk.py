@@ -3,8 +3,8 @@
 import time
 from collections.abc import Sequence
 
+from ottla.base.buffers import Buffer
 from ottla.base.files import (
-    Buffer,
     Descriptor,
     RealFile,
     RealFileSystem,

@@ -19,6 +19,7 @@ from ottla.wire.encoding import WrongValue, compile_encoder, encoder_source
 from ottla.wire.fields import (
     NEVER,
     NO_UUID,
+    Field,
     Message,
     Struct,
     array,
@@ -52,6 +53,8 @@ __all__ = [
     "encode",
     "encode_parts",
     "encoder",
+    "first_version",
+    "first_version_with_null",
     "float64",
     "has_records",
     "int8",
@@ -126,6 +129,20 @@ def source(cls: type[Message], version: int, direction: str = "decode") -> str:
     assert direction in ("decode", "encode")
     write = decoder_source if direction == "decode" else encoder_source
     return write(cls, version)[0]
+
+
+def first_version(cls: type[Struct], name: str) -> int:
+    """Return the first version that has a field, for code that depends on it."""
+    return _field(cls, name).since
+
+
+def first_version_with_null(cls: type[Struct], name: str) -> int:
+    """Return the first version in which a field may be null."""
+    return _field(cls, name).nullable_since
+
+
+def _field(cls: type[Struct], name: str) -> Field:
+    return next(field for field in cls.FIELDS if field.name == name)
 
 
 class FieldRow(NamedTuple):

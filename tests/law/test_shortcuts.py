@@ -14,6 +14,8 @@ from tests.law import source
 
 HANDLERS = (
     "ottla/server/handlers/produce.py",
+    "ottla/server/produce/admission.py",
+    "ottla/server/produce/appending.py",
     "ottla/server/handlers/fetch.py",
     "ottla/server/fetch/parked.py",
     "ottla/server/fetch/reading.py",

@@ -11,8 +11,9 @@ from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import ClusterImage
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.coordinators.groups.shard import GroupShard
 from ottla.coordinators.loading import Loader
 from ottla.testing.partitions import MemoryPartitions
@@ -101,7 +102,7 @@ class GroupWorld(RuleBasedStateMachine):
         """The same partition, as another coordinator would load it from the log."""
         loaded = GroupShard(None, self.clock, lambda: None)
         loader = Loader(self.log, self.clock, chunk_bytes=1000, is_wanted=lambda: True)
-        self.loop.run(loader.load(OFFSETS_TOPIC, 0, loaded))
+        self.loop.run(loader.load(GROUP_OFFSETS_TOPIC, 0, loaded))
         return loaded
 
     @rule(seconds=st.sampled_from([0.01, 1, 6, 11, 31, 46, 70]))

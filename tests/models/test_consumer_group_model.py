@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from tests.models.consumer_clients import ClassicClient, ConsumerClient
 from tests.models.group_world import SETTINGS, GroupWorld
 
@@ -39,7 +39,7 @@ class ConsumerGroupModel(GroupWorld):
         self.lives = Counter()
         self.image = ClusterImage().with_topics(
             [
-                topic_image(OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
+                topic_image(GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
                 topic_image("t", self._topic_id("t"), 4),
             ]
         )
@@ -82,7 +82,7 @@ class ConsumerGroupModel(GroupWorld):
 
     def _topics_of(self, client):
         """The names of the existing topics to which a client is subscribed."""
-        names = [name for name in self.image.topics if name != OFFSETS_TOPIC]
+        names = [name for name in self.image.topics if name != GROUP_OFFSETS_TOPIC]
         if client.regex == "t.*":
             return [name for name in names if name.startswith("t")]
         return [name for name in names if name in (client.topics or ())]

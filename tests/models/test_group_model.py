@@ -17,9 +17,9 @@ from hypothesis.stateful import initialize, invariant, precondition, rule
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.classic.state import GroupState
 from ottla.coordinators.classic.stored import group_from
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -34,7 +34,7 @@ from tests.models.group_world import SETTINGS, GroupWorld
 
 PARTITIONS = 4
 IMAGE = ClusterImage().with_topics(
-    [TopicImage(OFFSETS_TOPIC, bytes(15) + b"\x07", (PartitionImage(0, 0, 0, (0,), (0,)),))]
+    [TopicImage(GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", (PartitionImage(0, 0, 0, (0,), (0,)),))]
 )
 # Longer than every timeout: sessions, rebalances, joins of new members, commits.
 FOREVER_SECONDS = 1000

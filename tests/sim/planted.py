@@ -18,9 +18,9 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.controller import state
 from ottla.controller.planning import isr_changes, planner, shutdown
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
 from ottla.replication import following, leading
 from ottla.replication.isr import IsrMachine
 from ottla.replication.isr_updates import IsrUpdates
@@ -334,7 +334,7 @@ def write_markers_twice(patch: pytest.MonkeyPatch) -> None:
                 target = self._replicas.get(topic, number)
                 target.append_as_leader(encoded, acks=-1, from_client=False)
 
-        if topic != OFFSETS_TOPIC:
+        if topic != GROUP_OFFSETS_TOPIC:
             asyncio.get_running_loop().call_later(0.15, again)
         return write(self, marker, topic, number)
 

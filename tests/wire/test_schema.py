@@ -243,6 +243,14 @@ def test_cache_of_packings_is_bounded() -> None:
         assert schema.decode(FindCoordinatorRequest, 3, data)[0] == request
 
 
+def test_code_asks_a_message_for_the_first_version_of_a_field() -> None:
+    """A message returns the first version that has a field, or in which the field may be null."""
+    assert schema.first_version(Sample, "ids") == 2
+    assert schema.first_version(Sample, "flag") == 0
+    assert schema.first_version_with_null(Sample, "flags") == 3
+    assert schema.first_version_with_null(Sample, "ids") == schema.NEVER
+
+
 def test_describe_lists_fields_with_their_path() -> None:
     """Documentation is generated from the codec's declarations."""
     rows = {row.path: row for row in schema.describe(Sample)}

@@ -18,9 +18,11 @@ from ottla.coordinators.classic.rebalance import (
 from ottla.coordinators.classic.state import Group, GroupState, Member, protocols_of
 from ottla.coordinators.classic.stored import metadata_value
 from ottla.coordinators.classic.transition import AfterReplacement, Transition
+from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.schema import first_version
 
 # KIP-814: from this version on the response can make a leader skip the assignment.
-SKIP_ASSIGNMENT_VERSION = 9
+_FIRST_VERSION_WITH_SKIP = first_version(JoinGroupResponse, "skip_assignment")
 
 
 def replace(transition: Transition, event: Join, old_member_id: str, new_member_id: str) -> None:
@@ -42,7 +44,7 @@ def replace(transition: Transition, event: Join, old_member_id: str, new_member_
     _update(transition, event, member)
     if group.state is GroupState.STABLE:
         if group.elected_protocol() == group.protocol_name:
-            skips = event.api_version >= SKIP_ASSIGNMENT_VERSION
+            skips = event.api_version >= _FIRST_VERSION_WITH_SKIP
             continuation = AfterReplacement(
                 event.ticket, new_member_id, old_member, old_leader, skips
             )

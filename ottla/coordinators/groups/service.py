@@ -64,7 +64,6 @@ else:
     shards = deferred_module("ottla.coordinators.groups.shard")
     transactional = deferred_module("ottla.coordinators.groups.transactional")
 
-OFFSETS_TOPIC = names.GROUP_OFFSETS_TOPIC
 
 # The deferred modules, after the larger ones that they import: each takes less than 10 ms.
 DEFERRED_MODULES = (
@@ -117,7 +116,7 @@ class GroupCoordinator:
         self._image = image
         self._settings_of: tuple[Snapshot | None, GroupSettings] = (None, GroupSettings())
         self.runtime = CoordinatorRuntime(
-            OFFSETS_TOPIC,
+            names.GROUP_OFFSETS_TOPIC,
             self._new_shard,
             writer=writer,
             clock=clock,
@@ -198,13 +197,13 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """Return the partition of __consumer_offsets for a group."""
-        topic = self._image().topic(OFFSETS_TOPIC)
+        topic = self._image().topic(names.GROUP_OFFSETS_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
         return partition_of(group_id, count or self.settings().offsets_partitions)
 
     def coordinator_for(self, group_id: str) -> int:
         """Return the broker that coordinates a group; -1 if no broker does at present."""
-        topic = self._image().topic(OFFSETS_TOPIC)
+        topic = self._image().topic(names.GROUP_OFFSETS_TOPIC)
         if topic is None:
             return NO_LEADER
         partition = topic.partition(self.partition_for(group_id))

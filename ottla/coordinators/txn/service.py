@@ -32,8 +32,6 @@ from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.shard import Dependencies, Query, TransactionShard
 from ottla.coordinators.txn.state import TopicPartition, Transaction
 
-STATE_TOPIC = names.TRANSACTION_STATE_TOPIC
-
 
 class Environment(NamedTuple):
     """Values that are read again for each request; `version` is the finalized transaction.version."""
@@ -71,7 +69,7 @@ class TransactionCoordinator:
             TransactionSettings(),
         )
         self.runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
-            STATE_TOPIC,
+            names.TRANSACTION_STATE_TOPIC,
             lambda host: TransactionShard(host, clock, self.settings, dependencies),
             writer=writer,
             clock=clock,
@@ -91,7 +89,10 @@ class TransactionCoordinator:
         topic.
         """
         image = self._image()
-        return image.topic(STATE_TOPIC) is not None and image.partition(*topic_partition) is None
+        return (
+            image.topic(names.TRANSACTION_STATE_TOPIC) is not None
+            and image.partition(*topic_partition) is None
+        )
 
     # -- leadership
 
@@ -120,13 +121,13 @@ class TransactionCoordinator:
 
     def partition_for(self, transactional_id: str) -> int:
         """Return the partition of __transaction_state for an id."""
-        topic = self._image().topic(STATE_TOPIC)
+        topic = self._image().topic(names.TRANSACTION_STATE_TOPIC)
         count = len(topic.partitions) if topic is not None else 0
         return partition_of(transactional_id, count or self.settings().state_partitions)
 
     def coordinator_for(self, transactional_id: str) -> int:
         """Return the broker that coordinates an id; -1 if no broker does at present."""
-        topic = self._image().topic(STATE_TOPIC)
+        topic = self._image().topic(names.TRANSACTION_STATE_TOPIC)
         if topic is None:
             return NO_LEADER
         partition = topic.partition(self.partition_for(transactional_id))

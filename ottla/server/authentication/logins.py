@@ -1,7 +1,7 @@
 """Begins the exchanges of clients: the mechanisms of each listener, and the passwords of users."""
 
 import functools
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
@@ -17,6 +17,7 @@ from ottla.security.exchanges import (
     ScramExchange,
     check_of,
 )
+from ottla.security.principal import Principal
 from ottla.security.scram import ScramMechanism
 from ottla.security.sessions import Renewal
 from ottla.server.authentication.identity import (
@@ -24,6 +25,7 @@ from ottla.server.authentication.identity import (
     LoginCounts,
     Terms,
     may_request_tokens,
+    principal_of,
 )
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.server.authentication.tokens import DelegationTokens
 
 _NONCE_BYTES = 24
+_NO_TIME = -1
 
 
 class Logins:
@@ -73,6 +76,18 @@ class Logins:
         if self.tokens is None:
             raise ApiError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
         return self.tokens
+
+    async def change_expiry(
+        self,
+        connection: Connection,
+        change: "Callable[[DelegationTokens, Principal], Awaitable[int]]",
+    ) -> tuple[ErrorCode, int]:
+        """Let the client of a connection change a token; return the error and the expiry (ms)."""
+        try:
+            expiry_ms = await change(self.tokens_for(connection), principal_of(connection))
+        except ApiError as error:
+            return error.code, _NO_TIME
+        return ErrorCode.NONE, expiry_ms
 
     def mechanisms(self, listener: str) -> tuple[str, ...]:
         """Return the mechanisms of a listener; empty if it has no SASL."""

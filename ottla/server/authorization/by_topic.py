@@ -5,13 +5,14 @@ The APIs differ in data only: the names of their fields, and the rows of their r
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.security.acls import AclOperation
 from ottla.server.authorization.access import Access
 from ottla.server.authorization.guarding import Verdict
-from ottla.wire.schema import Message, Struct
+from ottla.wire.schema import Message, Struct, first_version
 
 _FAILED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
@@ -30,10 +31,14 @@ class ByTopic:
     # The field with the number of a partition; the request may have numbers only.
     number: tuple[str | None, str] = ("partition_index", "partition_index")
     name: str = "name"
-    # From this version on topics are named by their ids.
-    ids_since: int | None = None
     # Fields of a refused partition whose default is another value.
     values: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def ids_since(self) -> int | None:
+        """The first version in which ids name the topics; None if names always do."""
+        has_ids = any(field.name == "topic_id" for field in self.topic.FIELDS)
+        return first_version(self.topic, "topic_id") if has_ids else None
 
     def __call__(self, access: Access, request: Any) -> Verdict:
         """Remove the topics that are refused."""

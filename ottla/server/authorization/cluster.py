@@ -24,11 +24,12 @@ from ottla.wire.messages import (
     elect_leaders,
     incremental_alter_configs,
 )
+from ottla.wire.schema import first_version
 
 _ERROR = ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 _FAILED = int(_ERROR.code)
-_FIRST_VERSION_WITH_ERROR = 3
-_FIRST_ELECTION_WITH_ERROR = 1
+_FIRST_VERSION_WITH_ERROR = first_version(describe_log_dirs.DescribeLogDirsResponse, "error_code")
+_FIRST_ELECTION_WITH_ERROR = first_version(elect_leaders.ElectLeadersResponse, "error_code")
 _TOPIC, _BROKER, _BROKER_LOGGER, _CLIENT_METRICS, _GROUP = 2, 4, 8, 16, 32
 # The resource that a type of configuration belongs to, and the error of a refusal.
 _CONFIGURED = {

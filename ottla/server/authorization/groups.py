@@ -20,16 +20,18 @@ from ottla.wire.messages import (
     offset_delete,
     offset_fetch,
 )
+from ottla.wire.schema import first_version, first_version_with_null
 
 R = TypeVar("R")
 
 _GROUP = ResourceType.GROUP
 _FAILED = int(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-_GROUP_ERROR_VERSION = 2
-_MANY_GROUPS_VERSION = 8
-_TOPIC_ID_VERSION = 10
-_MANY_KEYS_VERSION = 4
-_NULL_PROTOCOL_VERSION = 7
+_FIRST_VERSION_WITH_ERROR = first_version(offset_fetch.OffsetFetchResponse, "error_code")
+_FIRST_VERSION_WITH_GROUPS = first_version(offset_fetch.OffsetFetchRequest, "groups")
+_FIRST_VERSION_WITH_KEYS = first_version(
+    find_coordinator.FindCoordinatorRequest, "coordinator_keys"
+)
+_FIRST_VERSION_WITH_NULL = first_version_with_null(join_group.JoinGroupResponse, "protocol_name")
 # The type of coordinator, and the resource that its keys name.
 _KEYS = {
     0: (ResourceType.GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
@@ -42,7 +44,6 @@ _COMMIT = ByTopic(
     response=offset_commit.OffsetCommitResponse,
     topic=offset_commit.OffsetCommitResponseTopic,
     partition=offset_commit.OffsetCommitResponsePartition,
-    ids_since=_TOPIC_ID_VERSION,
 )
 _DELETE = ByTopic(
     operation=AclOperation.READ,
@@ -67,7 +68,6 @@ _FETCH_MANY = ByTopic(
     partition=offset_fetch.OffsetFetchResponsePartitions,
     partitions=("partition_indexes", "partitions"),
     number=(None, "partition_index"),
-    ids_since=_TOPIC_ID_VERSION,
     values=_UNKNOWN_OFFSET,
 )
 
@@ -86,7 +86,7 @@ def check_join(access: Access, request: join_group.JoinGroupRequest) -> Verdict:
     """READ of the group."""
     if access.may(AclOperation.READ, _GROUP, request.group_id):
         return None
-    has_null = access.version >= _NULL_PROTOCOL_VERSION
+    has_null = access.version >= _FIRST_VERSION_WITH_NULL
     return join_group.JoinGroupResponse(error_code=_FAILED, protocol_name=None if has_null else "")
 
 
@@ -117,7 +117,7 @@ def check_offset_delete(access: Access, request: offset_delete.OffsetDeleteReque
 
 def check_offset_fetch(access: Access, request: offset_fetch.OffsetFetchRequest) -> Verdict:
     """DESCRIBE of each group and topic; a request for all topics hides the others."""
-    if access.version < _MANY_GROUPS_VERSION:
+    if access.version < _FIRST_VERSION_WITH_GROUPS:
         return _check_one_group(access, request)
     refused = []
     allowed = []
@@ -155,7 +155,7 @@ def _may_see(access: Access, topic: Any) -> bool:
 
 def _check_one_group(access: Access, request: offset_fetch.OffsetFetchRequest) -> Verdict:
     if not access.may(AclOperation.DESCRIBE, _GROUP, request.group_id):
-        if access.version >= _GROUP_ERROR_VERSION:
+        if access.version >= _FIRST_VERSION_WITH_ERROR:
             return offset_fetch.OffsetFetchResponse(error_code=_FAILED)
         return _FETCH_ONE.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if request.topics is None:
@@ -182,7 +182,7 @@ def check_find_coordinator(
     if request.key_type not in _KEYS:
         return None
     kind, code = _KEYS[request.key_type]
-    if access.version < _MANY_KEYS_VERSION:
+    if access.version < _FIRST_VERSION_WITH_KEYS:
         if access.may(AclOperation.DESCRIBE, kind, request.key):
             return None
         return find_coordinator.FindCoordinatorResponse(

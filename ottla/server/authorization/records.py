@@ -23,10 +23,13 @@ from ottla.wire.messages import (
     txn_offset_commit,
 )
 from ottla.wire.records.batch import is_transactional
+from ottla.wire.schema import first_version
 
 _TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
 _FAILED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-_FIRST_VERSION_OF_BROKERS = 4
+_FIRST_VERSION_OF_BROKERS = first_version(
+    add_partitions_to_txn.AddPartitionsToTxnRequest, "transactions"
+)
 
 _PRODUCE = ByTopic(
     operation=AclOperation.WRITE,
@@ -36,7 +39,6 @@ _PRODUCE = ByTopic(
     topics=("topic_data", "responses"),
     partitions=("partition_data", "partition_responses"),
     number=("index", "index"),
-    ids_since=13,
     values={"base_offset": -1},
 )
 _OFFSETS_IN_TRANSACTION = ByTopic(

@@ -17,11 +17,12 @@ from ottla.wire.messages import (
     describe_topic_partitions,
     metadata,
 )
+from ottla.wire.schema import first_version, first_version_with_null
 
 _FAILED = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-_FIRST_VERSION_WITH_IDS = 12
-_FIRST_VERSION_WITH_NULL = 1
-_FIRST_VERSION_WITH_STATES = 6
+_FIRST_VERSION_WITH_IDS = first_version_with_null(metadata.MetadataResponseTopic, "name")
+_FIRST_VERSION_WITH_NULL = first_version_with_null(metadata.MetadataRequest, "topics")
+_FIRST_VERSION_WITH_STATES = first_version(delete_topics.DeleteTopicsRequest, "topics")
 _REASON = "The topic authorization is failed."
 
 

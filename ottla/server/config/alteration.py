@@ -4,8 +4,9 @@ A rejected change raises ApiError, for the response of its resource. Follows
 kafka.server.ConfigAdminManager.
 """
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
@@ -63,8 +64,52 @@ class ConfiguredBroker(Protocol):
         ...
 
 
-def check_count(changes_count: int) -> None:
-    """Raise INVALID_REQUEST if one resource has more changes than there are options."""
+class ConfigRow(Protocol):
+    """The result for one resource in a response."""
+
+    error_code: int
+    error_message: str | None
+
+
+R = TypeVar("R", bound=ConfigRow)
+
+
+async def alter_each(
+    broker: ConfiguredBroker,
+    request: Any,
+    row: Callable[..., R],
+    change_of: Callable[[Any], ConfigChange],
+    *,
+    replaces: bool,
+) -> list[R]:
+    """Alter each resource that is named once, as a whole or not at all; return a row for each.
+
+    `change_of` returns the change that an item of a resource requests, or raises ApiError. With
+    `replaces`, the settings without a change are removed.
+    """
+    occurrences = Counter((item.resource_type, item.resource_name) for item in request.resources)
+    rows = []
+    for item in request.resources:
+        key = (item.resource_type, item.resource_name)
+        result = row(error_message=None, resource_type=key[0], resource_name=key[1])
+        rows.append(result)
+        try:
+            _check_resource(occurrences[key], len(item.configs))
+            changes = tuple(change_of(config) for config in item.configs)
+            await _alter(
+                broker, key, changes, validate_only=request.validate_only, replaces=replaces
+            )
+        except ApiError as error:
+            result.error_code, result.error_message = int(error.code), error.message
+    return rows
+
+
+def _check_resource(occurrences_count: int, changes_count: int) -> None:
+    """Raise INVALID_REQUEST if a resource is named twice, or has more changes than options."""
+    if occurrences_count > 1:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
+        )
     if changes_count > _CHANGES_MAX:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
@@ -72,21 +117,13 @@ def check_count(changes_count: int) -> None:
         )
 
 
-def check_named_once(resource: ResourceKey, occurrences: Mapping[ResourceKey, int]) -> None:
-    """Raise INVALID_REQUEST if a request names a resource more than once (see `occurrences`)."""
-    if occurrences[resource] > 1:
-        raise ApiError(
-            ErrorCode.INVALID_REQUEST, "Each resource may be named only once in a request."
-        )
-
-
-async def alter(
+async def _alter(
     broker: ConfiguredBroker,
     resource: ResourceKey,
     changes: tuple[ConfigChange, ...],
     *,
     validate_only: bool,
-    replaces: bool = False,
+    replaces: bool,
 ) -> None:
     """Have the controller change a resource; return after this broker has applied the change."""
     if resource[0] == ConfigResource.BROKER_LOGGER and not replaces:

@@ -1,12 +1,52 @@
 """Fetches that wait for records, until there are enough bytes or the time is over (KIP-74)."""
 
-from ottla.replication.delayed import Watched
+import asyncio
+from typing import Protocol
+
+from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import enough_bytes
 from ottla.replication.partition import Partition
 from ottla.server.fetch.reading import FetchContext, FetchPass, read
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import FetchPlan, PartitionFetch
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
+
+
+class WaitingFetch(Protocol):
+    """A fetch of a consumer or follower that waits."""
+
+    def check(self, changed: Watched) -> FetchResponse | None:
+        """Return the response if it suffices, now that a partition has changed."""
+        ...
+
+    def expire(self) -> FetchResponse:
+        """Return the response at the timeout."""
+        ...
+
+
+def wait(
+    context: FetchContext,
+    request: FetchRequest,
+    plan: FetchPlan,
+    reading: FetchPass,
+    waiting: WaitingFetch,
+) -> "asyncio.Future[FetchResponse]":
+    """Return the response of a fetch that waits until a partition changes or its time is over."""
+    watched: list[Watched] = []
+    if plan.session is not None and plan.is_incremental:
+        plan.wait_on_idle(reading.ended)
+        watched.append(plan.session)
+        due = set(plan.partitions)
+        watched += [partition for fetch, partition in reading.partitions.items() if fetch in due]
+    else:
+        watched += reading.partitions.values()
+    return context.broker.replicas.delayed.wait(
+        watched,
+        check=waiting.check,
+        expire=waiting.expire,
+        seconds=request.max_wait_ms / 1000,
+        kind=FETCH,
+    )
 
 
 class AwaitedBytes:

@@ -1,12 +1,15 @@
 """One pass over the partitions of a fetch: reads the data of each, within the limits.
 
-Nothing here blocks: a read that would block is recorded as cold. Follows ReplicaManager.readFromLog
-(KIP-74: the first partition that has data returns at least one batch, however large it is).
+The pass is the same for consumers and followers. This module also decides what a consumer may read
+of a partition; `followers` decides it for followers. Nothing here blocks: a read that would block
+is recorded as cold. Follows ReplicaManager.readFromLog (KIP-74: the first partition that has data
+returns at least one batch, however large it is).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ottla.base.buffers import Part
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Lane
@@ -22,7 +25,12 @@ from ottla.replication.fetched import (
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
 from ottla.server.current import Current
-from ottla.server.fetch.sessions import Ended, FetchSessions, PartitionFetch
+from ottla.server.fetch.sessions import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    Ended,
+    FetchSessions,
+    PartitionFetch,
+)
 from ottla.server.quotas.clients import RequestUsage
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -30,14 +38,14 @@ from ottla.wire.messages.fetch import (
     LeaderIdAndEpoch,
     PartitionData,
 )
+from ottla.wire.schema import first_version
 
 if TYPE_CHECKING:
     from ottla.server.authorization.access import Access
 
 # Consumers with older versions know leaders only (KIP-392).
-FIRST_VERSION_OF_FOLLOWERS = 11
-_FIRST_VERSION_WITH_LEADER = 12
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_OF_FOLLOWERS = first_version(PartitionData, "preferred_read_replica")
+_FIRST_VERSION_WITH_LEADER = first_version(PartitionData, "current_leader")
 _UNKNOWN = -1
 # The errors of partitions into whose log the broker does not look.
 _UNSEEN = (
@@ -104,7 +112,7 @@ class FetchContext(Protocol):
 
     @property
     def usage(self) -> RequestUsage | None:
-        """The quotas of the client; None if it has none."""
+        """The quotas of the client; None without a quota."""
         ...
 
     def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
@@ -127,7 +135,7 @@ class FetchPass:
         "cold",
         "ended",
         "has_error",
-        "has_preference",
+        "must_act",
         "partitions",
         "read",
         "results",
@@ -145,18 +153,70 @@ class FetchPass:
         self.has_error = False
         # The results that have records.
         self.read: list[tuple[Partition, Fetched]] = []
-        # True if the client should read a partition from another replica.
-        self.has_preference = False
+        # True if the client has to read a partition elsewhere, or to truncate its log.
+        self.must_act = False
 
     @property
     def is_urgent(self) -> bool:
         """True if the client has to act, although there may be no records."""
-        return self.has_error or self.has_preference
+        return self.has_error or self.must_act
 
     def take_back(self) -> None:
         """Undo the byte counts of this pass: its records are not sent to the client."""
         for partition, fetched in self.read:
             partition.take_back(fetched)
+
+    async def warm(self) -> None:
+        """Read the cold bytes into the page cache."""
+        for partition, offset, max_bytes in self.cold:
+            await partition.warm(offset, max_bytes)
+
+
+# The result for one partition: the partition, or None if the client reads it elsewhere; its part of
+# the response; its records, or None if they are cold; True if it has no records until it changes.
+PartitionRead = tuple[Partition | None, PartitionData, Part | None, bool]
+# Reads at most so many bytes of a partition, or at least one batch; raises ApiError.
+ReadOne = Callable[[PartitionFetch, int, bool], PartitionRead]
+
+
+def read_each(
+    context: FetchContext,
+    partitions: Iterable[PartitionFetch],
+    read_one: ReadOne,
+    remaining_bytes: int,
+    reading: FetchPass,
+    known: "dict[PartitionFetch, Ended] | None" = None,
+) -> FetchPass:
+    """Read partitions in their order into `reading`; those in `known` have not changed."""
+    results, size_bytes = reading.results, reading.size_bytes
+    for fetch in partitions:
+        if known is not None and fetch in known:
+            ended = known[fetch]
+            reading.ended.append(ended)
+            results.append((fetch, ended[1]))
+            continue
+        max_bytes = fetch.max_bytes
+        if max_bytes > remaining_bytes:
+            max_bytes = remaining_bytes
+        try:
+            partition, result, records, is_at_end = read_one(fetch, max_bytes, not size_bytes)
+        except ApiError as error:
+            reading.has_error = True
+            results.append((fetch, failure(context, fetch, error)))
+            continue
+        results.append((fetch, result))
+        if partition is None:
+            continue
+        reading.partitions[fetch] = partition
+        if records:
+            remaining_bytes -= len(records)
+            size_bytes += len(records)
+        elif records is None:
+            reading.cold.append(DiskRead(partition, fetch.offset, max_bytes))
+        elif is_at_end:
+            reading.ended.append((fetch, result, partition))
+    reading.size_bytes = size_bytes
+    return reading
 
 
 def read(
@@ -168,72 +228,55 @@ def read(
     known: "dict[PartitionFetch, Ended] | None" = None,
     reading: FetchPass | None = None,
 ) -> FetchPass:
-    """Read partitions in their order, as a part of `reading`; those in `known` have not changed."""
+    """Read partitions for a consumer, as a part of `reading`; those in `known` have not changed."""
     broker = context.broker
-    has_topic_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
-    get = _finder(context, has_topic_ids=has_topic_ids)
-    or_follower = context.api_version >= FIRST_VERSION_OF_FOLLOWERS
-    range_bytes_min = context.connection.range_bytes_min
-    options = (request.isolation_level, range_bytes_min, only_if_cached, or_follower)
     remaining_bytes = bytes_max(broker, context.connection, request.max_bytes)
     if context.usage is not None:
         # A larger response would certainly be throttled, so its records would never be sent.
         remaining_bytes = int(min(remaining_bytes, context.usage.fetch_bytes_max))
-    is_rack_aware = or_follower and selects_by_rack(broker, request)
     reading = reading or FetchPass()
     remaining_bytes -= reading.size_bytes
-    for fetch in partitions:
-        if known is not None and fetch in known:
-            ended = known[fetch]
-            reading.ended.append(ended)
-            reading.results.append((fetch, ended[1]))
-            continue
-        max_bytes = fetch.max_bytes
-        if max_bytes > remaining_bytes:
-            max_bytes = remaining_bytes
-        try:
-            partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
-            if is_rack_aware:
-                preferred = _preferred_replica(context, partition, fetch, request.rack_id)
-                if preferred is not None:
-                    reading.has_preference = True
-                    reading.results.append((fetch, preferred))
-                    continue
-            fetched = partition.fetch(
-                fetch.offset,
-                max_bytes,
-                fetch.leader_epoch,
-                options,
-                at_least_one=not reading.size_bytes,
-            )
-        except ApiError as error:
-            reading.has_error = True
-            result = failure(context, fetch, error)
-            if request.isolation_level == READ_COMMITTED and result.aborted_transactions is None:
+    read_one = _consumer_read(context, request, reading, only_if_cached=only_if_cached)
+    read_each(context, partitions, read_one, remaining_bytes, reading, known)
+    if reading.has_error and request.isolation_level == READ_COMMITTED:
+        for _, result in reading.results:
+            if result.aborted_transactions is None:
                 result.aborted_transactions = []
-            reading.results.append((fetch, result))
-            continue
-        result = partition_data_of(fetch.partition, request.isolation_level, fetched)
-        reading.partitions[fetch] = partition
-        reading.results.append((fetch, result))
-        records = fetched.records
-        if records:
-            size_bytes = len(records)
-            remaining_bytes -= size_bytes
-            reading.size_bytes += size_bytes
-            reading.read.append((partition, fetched))
-        elif records is None:
-            reading.cold.append(DiskRead(partition, fetch.offset, max_bytes))
-        elif fetched.is_at_end:
-            reading.ended.append((fetch, result, partition))
     return reading
 
 
-def _finder(context: FetchContext, *, has_topic_ids: bool) -> Callable[[Any, int], Partition]:
-    """Return the function that finds a partition, which raises ApiError if it may not be read."""
+def _consumer_read(
+    context: FetchContext, request: FetchRequest, reading: FetchPass, *, only_if_cached: bool
+) -> ReadOne:
+    """Return the function that reads a partition for a consumer, and counts what it has read."""
+    has_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     replicas = context.broker.replicas
     get: Callable[[Any, int], Partition] = replicas.get_by_id if has_topic_ids else replicas.get
-    return get if context.access is None else context.access.readable(get)
+    if context.access is not None:
+        get = context.access.readable(get)
+    or_follower = context.api_version >= FIRST_VERSION_OF_FOLLOWERS
+    isolation_level = request.isolation_level
+    options = (isolation_level, context.connection.range_bytes_min, only_if_cached, or_follower)
+    is_rack_aware = or_follower and selects_by_rack(context.broker, request)
+    add = reading.read.append
+
+    def read_one(fetch: PartitionFetch, max_bytes: int, at_least_one: bool) -> PartitionRead:
+        partition = get(fetch.topic_id if has_topic_ids else fetch.topic, fetch.partition)
+        if is_rack_aware:
+            preferred = _preferred_replica(context, partition, fetch, request.rack_id)
+            if preferred is not None:
+                reading.must_act = True
+                return None, preferred, b"", False
+        fetched = partition.fetch(
+            fetch.offset, max_bytes, fetch.leader_epoch, options, at_least_one=at_least_one
+        )
+        records = fetched.records
+        if records:
+            add((partition, fetched))
+        result = partition_data_of(fetch.partition, isolation_level, fetched)
+        return partition, result, records, fetched.is_at_end
+
+    return read_one
 
 
 def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
@@ -245,8 +288,10 @@ def _count_failure(replicas: Replicas, fetch: PartitionFetch) -> None:
 
 def selects_by_rack(broker: FetchBroker, request: FetchRequest) -> bool:
     """Return True if a consumer may be directed to the replica of its rack (KIP-392)."""
+    if not request.rack_id:
+        return False
     selector: str | None = broker.current.options["replica.selector.class"]
-    return bool(request.rack_id) and selector == RACK_AWARE_SELECTOR
+    return selector == RACK_AWARE_SELECTOR
 
 
 def _preferred_replica(

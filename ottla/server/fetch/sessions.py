@@ -19,13 +19,14 @@ from ottla.wire.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
+from ottla.wire.schema import first_version
 
 NO_SESSION = 0
 NO_EPOCH = -1
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _EPOCH_MAX = 2**31 - 1
-_FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_TOPIC_IDS = first_version(FetchTopic, "topic_id")
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS.
 EVICTION_SECONDS = 120.0
 _NEVER_SENT = -1
@@ -323,7 +324,7 @@ class FetchSessions:
 
     def begin(self, request: FetchRequest, version: int) -> FetchPlan:
         """Return the plan of a request; raises ApiError if the request does not fit its session."""
-        uses_topic_ids = version >= _FIRST_VERSION_WITH_TOPIC_IDS
+        uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         epoch = request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             if request.session_id != NO_SESSION:

@@ -6,7 +6,7 @@ Not done: nothing.
 """
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
 from ottla.server.context import RequestContext
@@ -33,7 +33,7 @@ def handle(
         )
 
     broker = context.broker
-    partition = (OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+    partition = (GROUP_OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
     producer = Producer(request.producer_id, request.producer_epoch)
     reply = broker.transactions.add_partitions(request.transactional_id, producer, (partition,))
     return shaped(reply, answer)

@@ -25,13 +25,14 @@ from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTopicResult,
     AddPartitionsToTxnTransaction,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.ADD_PARTITIONS_TO_TXN
 MIN_VERSION = 0
 MAX_VERSION = 5
 
 _FENCED_VERSION = 2
-_MANY_TRANSACTIONS_VERSION = 4
+_MANY_TRANSACTIONS_VERSION = first_version(AddPartitionsToTxnRequest, "transactions")
 _ABORTABLE_VERSION = 5
 
 PROPERTIES = ApiProperties(needs_proof=True, proof_since=_MANY_TRANSACTIONS_VERSION)

@@ -9,16 +9,15 @@ Not done: the options of share and streams groups. Broker loggers (8) are INVALI
 Kafka. Unlike Kafka, an unknown broker option is refused instead of stored.
 """
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.base.errors import ApiError
 from ottla.base.loading import deferred_module
 from ottla.controller.planning.requests import Alteration, ConfigChange
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_configs import (
+    AlterableConfig,
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
@@ -37,28 +36,11 @@ PROPERTIES = ApiProperties(is_administrative=True)
 
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the settings of each resource that is named once; each as a whole or not at all."""
-    occurrences = Counter(
-        (resource.resource_type, resource.resource_name) for resource in request.resources
+    responses = await alteration.alter_each(
+        context.broker, request, AlterConfigsResourceResponse, _change, replaces=True
     )
-    responses = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        response = AlterConfigsResourceResponse(
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        responses.append(response)
-        try:
-            alteration.check_named_once(key, occurrences)
-            alteration.check_count(len(resource.configs))
-            changes = tuple(
-                ConfigChange(config.name, Alteration.SET, config.value)
-                for config in resource.configs
-            )
-            await alteration.alter(
-                context.broker, key, changes, validate_only=request.validate_only, replaces=True
-            )
-        except ApiError as error:
-            response.error_code, response.error_message = int(error.code), error.message
     return AlterConfigsResponse(responses=responses)
+
+
+def _change(config: AlterableConfig) -> ConfigChange:
+    return ConfigChange(config.name, Alteration.SET, config.value)

@@ -21,12 +21,13 @@ from ottla.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.API_VERSIONS
 MIN_VERSION = 0
 MAX_VERSION = 4
 
-_FIRST_VERSION_WITH_SOFTWARE = 3
+_FIRST_VERSION_WITH_SOFTWARE = first_version(ApiVersionsRequest, "client_software_name")
 # Clients of earlier versions cannot parse a feature that may be off.
 _LEVEL_0_VERSION = 4
 

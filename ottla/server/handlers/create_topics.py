@@ -29,13 +29,14 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.CREATE_TOPICS
 MIN_VERSION = 2
 MAX_VERSION = 7
 
 _BY_DEFAULT = -1
-_FIRST_VERSION_WITH_CONFIGS = 5
+_FIRST_VERSION_WITH_CONFIGS = first_version(CreatableTopicResult, "configs")
 _FIRST_STRICT_VERSION = 6
 
 

@@ -29,13 +29,14 @@ from ottla.wire.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.DELETE_TOPICS
 MIN_VERSION = 1
 MAX_VERSION = 6
 PROPERTIES = ApiProperties(is_administrative=True)
 
-_FIRST_VERSION_WITH_STATES = 6
+_FIRST_VERSION_WITH_STATES = first_version(DeleteTopicsRequest, "topics")
 _FIRST_VERSION_WITH_DISABLED = 3
 _FIRST_STRICT_VERSION = 5
 

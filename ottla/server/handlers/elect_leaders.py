@@ -22,13 +22,14 @@ from ottla.wire.messages.elect_leaders import (
     PartitionResult,
     ReplicaElectionResult,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.ELECT_LEADERS
 MIN_VERSION = 0
 MAX_VERSION = 2
 PROPERTIES = ApiProperties(is_administrative=True)
 
-_FIRST_VERSION_WITH_ERROR = 1
+_FIRST_VERSION_WITH_ERROR = first_version(ElectLeadersResponse, "error_code")
 
 
 async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:

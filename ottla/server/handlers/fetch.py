@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError
 from ottla.base.loading import deferred_module
-from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import enough_bytes
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.server.fetch import followers
-from ottla.server.fetch.parked import Parked
+from ottla.server.fetch.parked import Parked, wait
 from ottla.server.fetch.reading import FetchPass, read
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import FetchPlan
@@ -101,37 +100,15 @@ def _settle(
     if is_enough or has_changed or request.max_wait_ms <= 0 or plan.is_empty:
         return respond(context, plan, reading)
     reading.take_back()
-    return _park(context, request, plan, reading)
+    return wait(context, request, plan, reading, Parked(context, request, plan, reading))
 
 
 async def _read_cold(
     context: RequestContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
 ) -> FetchResponse:
     """Read the bytes into the page cache, then read as usual."""
-    for partition, offset, max_bytes in reading.cold:
-        await partition.warm(offset, max_bytes)
+    await reading.warm()
     partitions = plan.partitions
     if len(partitions) > PARTITIONS_AT_ONCE:
         return await _read_in_slices(context, request, plan, only_if_cached=False)
     return respond(context, plan, read(context, request, partitions, only_if_cached=False))
-
-
-def _park(
-    context: RequestContext, request: FetchRequest, plan: FetchPlan, reading: FetchPass
-) -> "asyncio.Future[FetchResponse]":
-    watched: list[Watched] = []
-    if plan.session is not None and plan.is_incremental:
-        plan.wait_on_idle(reading.ended)
-        watched.append(plan.session)
-        due = set(plan.partitions)
-        watched += [item for fetch, item in reading.partitions.items() if fetch in due]
-    else:
-        watched += reading.partitions.values()
-    parked = Parked(context, request, plan, reading)
-    return context.broker.replicas.delayed.wait(
-        watched,
-        check=parked.check,
-        expire=parked.expire,
-        seconds=request.max_wait_ms / 1000,
-        kind=FETCH,
-    )

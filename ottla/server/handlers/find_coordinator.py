@@ -18,6 +18,7 @@ from ottla.wire.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.FIND_COORDINATOR
 MIN_VERSION = 0
@@ -25,7 +26,7 @@ MAX_VERSION = 6
 
 _GROUP = 0
 _TRANSACTION = 1
-_MANY_KEYS_VERSION = 4
+_FIRST_VERSION_WITH_KEYS = first_version(FindCoordinatorRequest, "coordinator_keys")
 # Later requests of the connection wait as well.
 _CREATION_SECONDS = 1.0
 
@@ -39,7 +40,7 @@ async def handle(
     context: RequestContext, request: FindCoordinatorRequest
 ) -> FindCoordinatorResponse:
     """Return node, host and port for each key, at the address where this client reaches it."""
-    is_batched = context.api_version >= _MANY_KEYS_VERSION
+    is_batched = context.api_version >= _FIRST_VERSION_WITH_KEYS
     keys = request.coordinator_keys if is_batched else [request.key]
     problem = await _problem(context, request.key_type)
     coordinators = [

@@ -9,7 +9,6 @@ Not done: the options of share and streams groups. Unlike Kafka, an unknown brok
 instead of stored.
 """
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -20,7 +19,6 @@ from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
-    AlterConfigsResource,
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
@@ -41,32 +39,10 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Change each resource that is named once; each as a whole or not at all."""
-    occurrences = Counter(
-        (resource.resource_type, resource.resource_name) for resource in request.resources
+    responses = await alteration.alter_each(
+        context.broker, request, AlterConfigsResourceResponse, _change, replaces=False
     )
-    responses = []
-    for resource in request.resources:
-        key = (resource.resource_type, resource.resource_name)
-        response = AlterConfigsResourceResponse(
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-        )
-        responses.append(response)
-        try:
-            alteration.check_named_once(key, occurrences)
-            alteration.check_count(len(resource.configs))
-            changes = _changes(resource)
-            await alteration.alter(
-                context.broker, key, changes, validate_only=request.validate_only
-            )
-        except ApiError as error:
-            response.error_code, response.error_message = int(error.code), error.message
     return IncrementalAlterConfigsResponse(responses=responses)
-
-
-def _changes(resource: AlterConfigsResource) -> tuple[ConfigChange, ...]:
-    return tuple(_change(config) for config in resource.configs)
 
 
 def _change(config: AlterableConfig) -> ConfigChange:

@@ -11,12 +11,13 @@ from ottla.coordinators.replies import Reply, shaped
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ottla.wire.schema import first_version_with_null
 
 API = ApiKey.JOIN_GROUP
 MIN_VERSION = 0
 MAX_VERSION = 9
 
-_FIRST_VERSION_WITH_NULL = 7
+_FIRST_VERSION_WITH_NULL = first_version_with_null(JoinGroupResponse, "protocol_name")
 
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Reply[JoinGroupResponse]:

@@ -15,17 +15,18 @@ from ottla.wire.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.LEAVE_GROUP
 MIN_VERSION = 0
 MAX_VERSION = 5
 
-_MANY_MEMBERS_VERSION = 3
+_FIRST_VERSION_WITH_MEMBERS = first_version(LeaveGroupRequest, "members")
 
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> Reply[LeaveGroupResponse]:
     """Convert requests of old versions to the new form, and the response back."""
-    if context.api_version >= _MANY_MEMBERS_VERSION:
+    if context.api_version >= _FIRST_VERSION_WITH_MEMBERS:
         return context.broker.groups.membership.leave_group(request)
     request.members = [MemberIdentity(member_id=request.member_id)]
     return shaped(context.broker.groups.membership.leave_group(request), _of_one_member)

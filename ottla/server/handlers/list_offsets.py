@@ -22,6 +22,7 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.LIST_OFFSETS
 MIN_VERSION = 1
@@ -43,7 +44,7 @@ _FIRST_VERSION_OF = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
-_FIRST_VERSION_WITH_LEADER_EPOCH = 4
+_FIRST_VERSION_WITH_LEADER_EPOCH = first_version(ListOffsetsPartitionResponse, "leader_epoch")
 _FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 
 

@@ -44,6 +44,7 @@ from ottla.wire.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ottla.wire.schema import first_version_with_null
 
 API = ApiKey.METADATA
 MIN_VERSION = 0
@@ -58,9 +59,9 @@ _CREATION_SECONDS = 5.0
 # seconds: there is a successor within 0.1 s. Between two looks for it.
 _SUCCESSION_SECONDS = 1.0
 _LOOK_SECONDS = 0.005
-_FIRST_VERSION_WITH_NULL = 1
+_FIRST_VERSION_WITH_NULL = first_version_with_null(MetadataRequest, "topics")
 _FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
-_FIRST_VERSION_WITH_IDS = 12
+_FIRST_VERSION_WITH_IDS = first_version_with_null(MetadataResponseTopic, "name")
 
 
 def prepare(request: MetadataRequest, context: RequestContext) -> None:

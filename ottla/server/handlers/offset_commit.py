@@ -18,18 +18,19 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.OFFSET_COMMIT
 MIN_VERSION = 2
 MAX_VERSION = 10
 
-_TOPIC_ID_VERSION = 10
+_FIRST_VERSION_WITH_TOPIC_IDS = first_version(OffsetCommitRequestTopic, "topic_id")
 
 
 def handle(context: RequestContext, request: OffsetCommitRequest) -> Reply[OffsetCommitResponse]:
     """Refuse partitions that do not exist, and pass the others to the group's coordinator."""
     image = context.broker.image
-    has_ids = context.api_version >= _TOPIC_ID_VERSION
+    has_ids = context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS
     existing: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:

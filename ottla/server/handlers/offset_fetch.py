@@ -25,19 +25,20 @@ from ottla.wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from ottla.wire.schema import first_version
 
 API = ApiKey.OFFSET_FETCH
 MIN_VERSION = 1
 MAX_VERSION = 10
 
-_GROUP_ERROR_VERSION = 2
-_MANY_GROUPS_VERSION = 8
-_TOPIC_ID_VERSION = 10
+_FIRST_VERSION_WITH_ERROR = first_version(OffsetFetchResponse, "error_code")
+_FIRST_VERSION_WITH_GROUPS = first_version(OffsetFetchRequest, "groups")
+_FIRST_VERSION_WITH_TOPIC_IDS = first_version(OffsetFetchRequestTopics, "topic_id")
 
 
 def handle(context: RequestContext, request: OffsetFetchRequest) -> Reply[OffsetFetchResponse]:
     """Ask the coordinator of the groups, one group at a time."""
-    if context.api_version < _MANY_GROUPS_VERSION:
+    if context.api_version < _FIRST_VERSION_WITH_GROUPS:
         group = _as_group(request)
         shape = _shape_of_one(context.api_version, group)
         return shaped(_fetch(context, group, request.require_stable), shape)
@@ -49,7 +50,7 @@ def _fetch(
     context: RequestContext, group: OffsetFetchRequestGroup, require_stable: bool
 ) -> Reply[OffsetFetchResponseGroup]:
     groups = context.broker.groups
-    if context.api_version < _TOPIC_ID_VERSION:
+    if context.api_version < _FIRST_VERSION_WITH_TOPIC_IDS:
         return groups.fetch_offsets(group, require_stable=require_stable)
     image = context.broker.image
     unknown: list[OffsetFetchResponseTopics] = []
@@ -115,7 +116,7 @@ def _shape_of_one(
     api_version: int, request: OffsetFetchRequestGroup
 ) -> Callable[[OffsetFetchResponseGroup], OffsetFetchResponse]:
     def shape(response: OffsetFetchResponseGroup) -> OffsetFetchResponse:
-        if response.error_code and api_version < _GROUP_ERROR_VERSION:
+        if response.error_code and api_version < _FIRST_VERSION_WITH_ERROR:
             return OffsetFetchResponse(topics=_error_everywhere(request, response.error_code))
         topics = [
             OffsetFetchResponseTopic(

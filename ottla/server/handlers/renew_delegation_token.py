@@ -8,9 +8,7 @@ secret key the error is DELEGATION_TOKEN_AUTH_DISABLED.
 Not done: nothing.
 """
 
-from ottla.base.errors import ApiError
 from ottla.server.api_properties import ApiProperties
-from ottla.server.authentication.identity import principal_of
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.renew_delegation_token import (
@@ -23,23 +21,15 @@ MIN_VERSION = 1
 MAX_VERSION = 2
 PROPERTIES = ApiProperties(is_administrative=True)
 
-_NO_TIME = -1
-
 
 async def handle(
     context: RequestContext, request: RenewDelegationTokenRequest
 ) -> RenewDelegationTokenResponse:
     """Change the time; the response has it."""
-    try:
-        expiry_ms = await _renew(context, request)
-    except ApiError as error:
-        return RenewDelegationTokenResponse(
-            error_code=int(error.code), expiry_timestamp_ms=_NO_TIME
-        )
-    return RenewDelegationTokenResponse(expiry_timestamp_ms=expiry_ms)
-
-
-async def _renew(context: RequestContext, request: RenewDelegationTokenRequest) -> int:
-    tokens = context.broker.logins.tokens_for(context.connection)
-    principal = principal_of(context.connection)
-    return await tokens.renew(principal, bytes(request.hmac), request.renew_period_ms)
+    code, expiry_ms = await context.broker.logins.change_expiry(
+        context.connection,
+        lambda tokens, principal: tokens.renew(
+            principal, bytes(request.hmac), request.renew_period_ms
+        ),
+    )
+    return RenewDelegationTokenResponse(error_code=int(code), expiry_timestamp_ms=expiry_ms)

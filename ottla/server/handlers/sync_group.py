@@ -12,12 +12,13 @@ from ottla.coordinators.replies import Reply
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ottla.wire.schema import first_version
 
 API = ApiKey.SYNC_GROUP
 MIN_VERSION = 0
 MAX_VERSION = 5
 
-_FIRST_VERSION_WITH_PROTOCOL = 5
+_FIRST_VERSION_WITH_PROTOCOL = first_version(SyncGroupRequest, "protocol_type")
 
 
 def handle(context: RequestContext, request: SyncGroupRequest) -> Reply[SyncGroupResponse]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, shaped
 from ottla.coordinators.txn.machine import Producer
@@ -82,7 +82,9 @@ def _commit(
     if not request.group_id:
         return broker.groups.commit_offsets_in_transaction(request)
     try:
-        target = broker.replicas.get(OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
+        target = broker.replicas.get(
+            GROUP_OFFSETS_TOPIC, broker.groups.partition_for(request.group_id)
+        )
         target.check_leader()
     except ApiError as error:
         return transactional.refused(request, group_error(error.code))

@@ -17,7 +17,7 @@ from ottla.server.monitoring.jmx import JmxPages
 from ottla.server.monitoring.scrape import Scraper
 from ottla.server.monitoring.sources import Pace, Sources
 from ottla.server.telemetry.clients import Pushed
-from ottla.server.telemetry.shown import ClientFamilies, client_json, readable
+from ottla.server.telemetry.pushed_metrics import ClientFamilies, client_json, readable
 
 # More samples of clients are not served.
 _CLIENT_SAMPLES_MAX = 100_000

@@ -4,6 +4,9 @@ Otherwise a producer that was fenced, or whose transaction was ended by the coor
 records that no marker ever ends, and read-committed consumers would wait at them for ever
 (KIP-890). Clients of transaction.version 2 do not add partitions themselves: the broker adds them
 here. Follows AddPartitionsToTxnManager and ReplicaManager.
+
+`Admission` decides about a write. The functions at the end find the write of a produce request, and
+apply the decision to each of its batches.
 """
 
 import asyncio
@@ -12,13 +15,26 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, TypeVar, Union
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.coordinators.replies import Reply
 from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
 from ottla.coordinators.txn.service import TransactionCoordinator
+from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
+from ottla.replication.replicas import Replicas
+from ottla.server.produce.heavy_batches import HeavyBatches
+from ottla.server.quotas.clients import RequestUsage
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records.batch import is_transactional, parse_header
+from ottla.wire.schema import first_version
+
+_FIRST_VERSION_WITH_ABORTABLE = 11
+_FIRST_VERSION_THAT_ADDS = 12
+_FIRST_VERSION_WITH_TOPIC_IDS = first_version(TopicProduceData, "topic_id")
 
 T = TypeVar("T")
 TopicPartition = tuple[str, int]
@@ -369,3 +385,190 @@ def error_for(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
     is_busy = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.ADDING
     # Clients retry after this error without refreshing their metadata first.
     return ErrorCode.NOT_ENOUGH_REPLICAS if is_busy or code in _UNREACHABLE else code
+
+
+class ProduceBroker(Protocol):
+    """The parts of a broker that produce requests need."""
+
+    @property
+    def clock(self) -> Clock:
+        """The monotonic clock of the broker's loop."""
+        ...
+
+    @property
+    def image(self) -> ClusterImage:
+        """The cluster's metadata as of now."""
+        ...
+
+    @property
+    def replicas(self) -> Replicas:
+        """The partitions of the broker."""
+        ...
+
+    @property
+    def admission(self) -> Admission:
+        """The admission of transactional batches."""
+        ...
+
+    @property
+    def heavy_batches(self) -> HeavyBatches:
+        """The validation of large batches."""
+        ...
+
+    @property
+    def tasks(self) -> Tasks:
+        """The background tasks of the broker."""
+        ...
+
+
+class ProduceContext(Protocol):
+    """The parts of a request's context that a produce request needs."""
+
+    # True if the next requests of the connection must wait for this response.
+    keeps_order: bool
+
+    @property
+    def broker(self) -> ProduceBroker:
+        """The broker that serves the request."""
+        ...
+
+    @property
+    def connection(self) -> Connection:
+        """The connection that the response is sent on."""
+        ...
+
+    @property
+    def api_version(self) -> int:
+        """The version of the request."""
+        ...
+
+    @property
+    def client_id(self) -> str | None:
+        """The name that the client has chosen."""
+        ...
+
+    @property
+    def usage(self) -> RequestUsage | None:
+        """The quotas of the client; None without a quota."""
+        ...
+
+    def address_of(self, broker: BrokerImage) -> tuple[str, int] | None:
+        """Return the address at which the client reaches a broker."""
+        ...
+
+
+def target_of(
+    context: ProduceContext, topic: TopicProduceData, item: PartitionProduceData
+) -> Partition:
+    """Return the partition that the item is for; raises ApiError if it is not on this broker."""
+    replicas = context.broker.replicas
+    if context.api_version >= _FIRST_VERSION_WITH_TOPIC_IDS:
+        return replicas.get_by_id(topic.topic_id, item.index)
+    return replicas.get(topic.name, item.index)
+
+
+def bytes_of(item: PartitionProduceData) -> Any:
+    """Return the record batch, or None: decoded record bytes are one view over the frame."""
+    return item.records
+
+
+def keep_records(request: ProduceRequest) -> int:
+    """Copy the records out of the frame; return their size."""
+    size = 0
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if item.records is not None:
+                item.records = bytearray(bytes_of(item))
+                size += len(item.records)
+    return size
+
+
+def write_of(context: ProduceContext, request: ProduceRequest) -> TransactionalWrite | None:
+    """Return the write to be admitted; None if no batch of the request belongs to a transaction.
+
+    Raises ApiError if the whole request is refused.
+    """
+    if request.transactional_id is not None:
+        return _write_of(context, request, request.transactional_id)
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if is_transactional(item.records):
+                raise ApiError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "A transactional batch needs a transactional id in the request.",
+                )
+    return None
+
+
+def _write_of(
+    context: ProduceContext, request: ProduceRequest, transactional_id: str
+) -> TransactionalWrite | None:
+    producers: set[Producer] = set()
+    partitions: list[Partition] = []
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if not is_transactional(item.records):
+                continue
+            header = parse_header(bytes_of(item))
+            if header.producer_id < 0:
+                continue
+            producers.add(Producer(header.producer_id, header.producer_epoch))
+            # Partitions with an error join no transaction; appending reports the error.
+            with contextlib.suppress(ApiError):
+                partition = target_of(context, topic, item)
+                partition.check_leader()
+                partitions.append(partition)
+    if len(producers) > 1:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+            "The batches of a transaction have more than one producer id or epoch.",
+        )
+    if not partitions:
+        return None
+    return TransactionalWrite(
+        transactional_id, producers.pop(), partitions, _support(context.api_version)
+    )
+
+
+def check_admitted(
+    context: ProduceContext, target: Partition, item: PartitionProduceData, refusals: Refusals
+) -> None:
+    """Raise ApiError if the batch may not be written because of the state of its transaction."""
+    code = refusals.get((target.topic, target.partition))
+    if code is not None:
+        reason = f"The partition is not known to be part of the transaction: {code.name}."
+        raise ApiError(error_for(code, _support(context.api_version)), reason)
+    if context.api_version < _FIRST_VERSION_THAT_ADDS or not is_transactional(item.records):
+        return
+    header = parse_header(bytes_of(item))
+    is_unknown = header.producer_id not in target.log.producers.producers
+    if is_unknown and header.base_sequence > 0:
+        # Each transaction begins at sequence 0, so earlier batches have been lost.
+        raise ApiError(
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"The first batch of producer {header.producer_id} has sequence number {header.base_sequence} instead of 0.",
+        )
+
+
+async def check_still_admitted(
+    context: ProduceContext,
+    target: Partition,
+    item: PartitionProduceData,
+    transactional_id: str | None,
+) -> None:
+    """Raise ApiError if the transaction of a batch has ended while the batch was validated."""
+    records = bytes_of(item)
+    if transactional_id is None or not is_transactional(records):
+        return
+    header = parse_header(records)
+    producer = Producer(header.producer_id, header.producer_epoch)
+    support = _support(context.api_version)
+    write = TransactionalWrite(transactional_id, producer, [target], support)
+    check_admitted(context, target, item, await context.broker.admission.confirm(write))
+
+
+def _support(version: int) -> TransactionSupport:
+    if version >= _FIRST_VERSION_THAT_ADDS:
+        return TransactionSupport.ADDING
+    is_aware = version >= _FIRST_VERSION_WITH_ABORTABLE
+    return TransactionSupport.ABORTABLE if is_aware else TransactionSupport.OLD

@@ -10,7 +10,8 @@ from collections.abc import Mapping, Sequence
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.coordinators.ports import Marker
 from ottla.coordinators.replies import Reply, gathered
 from ottla.coordinators.txn.machine import BUMPING_VERSION
@@ -46,7 +47,7 @@ class ReplicaMarkers:
         try:
             target = self._replicas.get(topic, number)
             _check_epoch(target, marker)
-            if topic == OFFSETS_TOPIC:
+            if topic == GROUP_OFFSETS_TOPIC:
                 return self._groups.end_transaction(number, marker)
             encoded = encode_marker(marker, self._clock.time_ms())
             info = target.append_as_leader(encoded, acks=ACKS_ALL, from_client=False)

@@ -14,15 +14,14 @@ import struct
 import weakref
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.net.connection import Connection, Reply
 from ottla.net.receiving import PREFIX_BYTES
 from ottla.replication.partition import ACKS_ALL, Partition
-from ottla.replication.replicas import Replicas
-from ottla.server.produce.acknowledged import settle
+from ottla.server.produce.admission import ProduceBroker
+from ottla.server.produce.appending import FIRST_VERSION_WITH_ZSTD, settle
 from ottla.server.shortcuts import RouteParts
 from ottla.storage.log.validation import AppendInfo
 from ottla.wire.messages.produce import (
@@ -32,29 +31,17 @@ from ottla.wire.messages.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.primitives import uvarint
-from ottla.wire.records.batch import COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_BIT
+from ottla.wire.records.batch import (
+    COMPRESSION_MASK,
+    HEADER_SIZE,
+    LOW_ATTRIBUTES_POSITION,
+    TRANSACTIONAL_BIT,
+)
+from ottla.wire.records.compression import ZSTD
 from ottla.wire.templates import Fill, ProduceLayout, produce_template
 
-# Position of the low byte of the batch's attributes.
-_ATTRIBUTES_POSITION = 22
-_ZSTD = 4
-_FIRST_VERSION_WITH_ZSTD = 7
 _KNOWN_MAX = 10_000
 _INT32 = struct.Struct(">i")
-
-
-class ProduceBroker(Protocol):
-    """The parts of a broker that the fast path for produce requests needs."""
-
-    @property
-    def clock(self) -> Clock:
-        """The monotonic clock of the broker's loop."""
-        ...
-
-    @property
-    def replicas(self) -> Replicas:
-        """The partitions of the broker."""
-        ...
 
 
 class _Known(NamedTuple):
@@ -80,7 +67,7 @@ class ProduceShortcut:
         layout = self._layout
         sizes = (layout.fixed_bytes, layout.name_size_position, layout.tail_bytes)
         self._shape = (*sizes, layout.has_topic_ids, layout.is_flexible)
-        self._refuses_zstd = version < _FIRST_VERSION_WITH_ZSTD
+        self._refuses_zstd = version < FIRST_VERSION_WITH_ZSTD
         self._bytes_min = layout.fixed_bytes + HEADER_SIZE + layout.tail_bytes
         self._encode, self._probe = parts.encode, parts.probe
         self._may = parts.may
@@ -126,11 +113,11 @@ class ProduceShortcut:
         records = frame[start:end]
         find, acks, timeout_seconds, fill, _, _, _ = known
         target = find()
-        attributes = records[_ATTRIBUTES_POSITION]
+        attributes = records[LOW_ATTRIBUTES_POSITION]
         if (
             target is None
             or attributes & TRANSACTIONAL_BIT
-            or (self._refuses_zstd and attributes & COMPRESSION_MASK == _ZSTD)
+            or (self._refuses_zstd and attributes & COMPRESSION_MASK == ZSTD)
             or (self._may is not None and not self._may(connection, target.topic))
         ):
             return False

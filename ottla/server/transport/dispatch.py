@@ -6,12 +6,14 @@ task. An ApiError that escapes a handler is put into the response's own top-leve
 response has none, the connection is closed. As in Kafka, an unknown key or version closes the
 connection, except for ApiVersions (KIP-511).
 
-A large request, by the table of costs, is handled in the lane of large work instead
-(`large_requests`).
+`Dispatcher.frame` answers a request by the fast path of its API, or by one of five variants:
 
-Requests of a client with a quota take another path (`_handle_limited`): the use of each request is
-counted, the response contains the throttle time, and the connection is muted for that time
-(KIP-219).
+    plain     the handler is called at once
+    async     the handler runs as a task
+    cached    the response may be one that was sent before
+    limited   for a client with quotas: the use of the request is counted, the response contains
+              the throttle time, and the connection is muted for that time (KIP-219)
+    large     by the table of costs: the handler runs in the lane of large work (`large_requests`)
 """
 
 import asyncio
@@ -39,7 +41,7 @@ from ottla.server.transport.brokers_only import (
 )
 from ottla.server.transport.cached_responses import CachedResponses
 from ottla.server.transport.costs import COSTS, UNKNOWN
-from ottla.server.transport.informed import once_informed
+from ottla.server.transport.first_metadata import after_first_metadata
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire import headers, schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -72,6 +74,7 @@ class Route:
     """One API in one version, with its compiled codec."""
 
     __slots__ = (
+        "answer",
         "cost",
         "decode",
         "encode",
@@ -80,7 +83,6 @@ class Route:
         "has_records",
         "header",
         "is_async",
-        "is_plain",
         "large_bytes",
         "probe",
         "requests_count",
@@ -121,8 +123,9 @@ class Route:
         if row.refuse is not None:
             self.handle = refused_in_parts(self.handle, row.refuse)
         if row.needs_metadata:
-            self.handle = once_informed(self.handle)
-        self.is_plain = not (self.is_async or row.is_cached)
+            self.handle = after_first_metadata(self.handle)
+        # The variant that answers requests of clients without quotas, set by the dispatcher.
+        self.answer: Answer
         self.response: type[Any] = api.response
         # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
@@ -159,6 +162,13 @@ class Route:
         encoded = self.encode(response, self.header(correlation_id))
         return encoded if self.has_records else [encoded]
 
+    def result(self, context: RequestContext, request: Any) -> Any:
+        """Call the handler; return the response that contains its ApiError if it raises one."""
+        try:
+            return self.handle(context, request)
+        except ApiError as error:
+            return self.failure(error)
+
     def failure(self, error: ApiError) -> Any:
         """Return the response that contains `error`; raises ProtocolError if it has no error code."""
         if "error_code" not in self.fields:
@@ -167,6 +177,10 @@ class Route:
         if "error_message" in self.fields:
             response.error_message = error.message
         return response
+
+
+# Answers a request in a frame, whose body begins at a position; the request, if it is decoded.
+Answer = Callable[[Route, RequestContext, memoryview, int, Any], None]
 
 
 class KnownHeader:
@@ -244,40 +258,39 @@ class Dispatcher:
             or frame[_PREFIX_BYTES : known.end].tobytes() != known.tail
         ):
             known = connection.memo = KnownHeader(route, frame, known)
-        if self._quotas is not None:
-            client = self._limited(connection, known, self._quotas)
-            if client is not None and not route.row.is_among_brokers:
-                context = RequestContext(
-                    self._broker, connection, key, version, correlation_id, known.client_id
-                )
-                context.started_at = started_at
-                produced_bytes = len(frame) if key == ApiKey.PRODUCE else 0
-                context.usage = RequestUsage(client, self._now(), produced_bytes)
-                self._handle_limited(known, context, frame)
-                return
-        shortcut = route.shortcut
-        if shortcut is not None and shortcut.answer(
-            connection, frame, known.end, correlation_id, started_at
+        quotas = self._quotas
+        client = None if quotas is None else self._limited_client(connection, known, quotas)
+        if (
+            client is None
+            and (shortcut := route.shortcut) is not None
+            and shortcut.answer(connection, frame, known.end, correlation_id, started_at)
         ):
             return
         context = RequestContext(
             self._broker, connection, key, version, correlation_id, known.client_id
         )
         context.started_at = started_at
-        request = None
+        answer, request = route.answer, None
+        if client is not None:
+            produced_bytes = len(frame) if key == ApiKey.PRODUCE else 0
+            context.usage = RequestUsage(client, self._now(), produced_bytes)
+            answer = self._answer_async if route.is_async else self._answer_limited
         if len(frame) > route.large_bytes:
             request = _decode_small(route, frame, known.end)
             if request is None:
-                self._start_large(route, context, bytes(frame), known.end)
-                return
-        if route.is_plain:
-            self._handle_plain(route, context, frame, known.end, request)
-        elif route.is_async:
-            self._start(route, context, bytes(frame), known.end)
-        else:
-            self._handle_cached(route, context, frame, known.end)
+                answer = self._answer_large
+        answer(route, context, frame, known.end, request)
 
-    def _handle_plain(
+    def _limited_client(
+        self, connection: Connection, known: KnownHeader, quotas: ClientQuotas
+    ) -> LimitedClient | None:
+        """Return the client whose quotas limit a request; None if none does."""
+        if known.quotas_generation != quotas.generation:
+            known.limited = quotas.client(user_of(connection), known.client_id or "")
+            known.quotas_generation = quotas.generation
+        return None if known.route.row.is_among_brokers else known.limited
+
+    def _answer_plain(
         self,
         route: Route,
         context: RequestContext,
@@ -285,13 +298,10 @@ class Dispatcher:
         position: int,
         request: Any,
     ) -> None:
-        """Handle a request, which may have been decoded."""
+        """Call the handler, and let the fast path learn from what it returns."""
         if request is None:
             request, _ = route.decode(frame, position)
-        try:
-            result = route.handle(context, request)
-        except ApiError as error:
-            result = route.failure(error)
+        result = route.result(context, request)
         if type(result) is not route.response:
             if result is not None:
                 self._wait(route, context, result)
@@ -310,37 +320,21 @@ class Dispatcher:
         if route.shortcut is not None:
             route.shortcut.learn(frame, position, request, result)
 
-    def _limited(
-        self, connection: Connection, known: KnownHeader, quotas: ClientQuotas
-    ) -> LimitedClient | None:
-        if known.quotas_generation != quotas.generation:
-            known.limited = quotas.client(user_of(connection), known.client_id or "")
-            known.quotas_generation = quotas.generation
-        return known.limited
-
-    def _handle_limited(
-        self, known: KnownHeader, context: RequestContext, frame: memoryview
+    def _answer_limited(
+        self,
+        route: Route,
+        context: RequestContext,
+        frame: memoryview,
+        position: int,
+        request: Any,
     ) -> None:
-        """Handle a request of a client with quotas: by its handler, never by a fast path."""
-        route, usage = known.route, context.usage
-        assert usage is not None
-        request = None
-        if len(frame) > route.large_bytes:
-            request = _decode_small(route, frame, known.end)
-            if request is None:
-                self._start_large(route, context, bytes(frame), known.end)
-                return
-        if route.is_async:
-            self._start(route, context, bytes(frame), known.end)
-            return
+        """Call the handler, never a fast path or a cache, and settle the use of the request."""
+        assert context.usage is not None
         if request is None:
-            request, _ = route.decode(frame, known.end)
-        try:
-            result = route.handle(context, request)
-        except ApiError as error:
-            result = route.failure(error)
+            request, _ = route.decode(frame, position)
+        result = route.result(context, request)
         if result is not None and type(result) is not route.response:
-            usage.stopped(self._now())
+            context.usage.stopped(self._now())
             self._wait(route, context, result)
             return
         self._throttle(context, result)
@@ -359,8 +353,8 @@ class Dispatcher:
                 response.throttle_time_ms = throttle_ms
             context.connection.mute(throttle_ms / 1000)
 
-    def _handle_cached(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int
+    def _answer_cached(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int, request: Any
     ) -> None:
         """Answer from the cache, or call the handler and store its plain response."""
         connection, image = context.connection, self._current.image
@@ -376,11 +370,9 @@ class Dispatcher:
         header = route.header(context.correlation_id)
         body = self._cached_responses.find(image, key)
         if body is None:
-            request, _ = route.decode(frame, position)
-            try:
-                result = route.handle(context, request)
-            except ApiError as error:
-                result = route.failure(error)
+            if request is None:
+                request, _ = route.decode(frame, position)
+            result = route.result(context, request)
             if type(result) is not route.response:
                 self._wait(route, context, result)
                 return
@@ -412,6 +404,10 @@ class Dispatcher:
         route = self._routes[key << 16 | version] = Route(
             row, version, self._broker, probe, self._authorizer
         )
+        if route.is_async:
+            route.answer = self._answer_async
+        else:
+            route.answer = self._answer_cached if row.is_cached else self._answer_plain
         return route
 
     def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
@@ -422,24 +418,36 @@ class Dispatcher:
         if route.row.ends_with_connection:
             reply.on_abandon = future.cancel
         times = self._times(context)
-        respond = partial(self._answer, route, context, reply, times)
+        respond = partial(self._finish, route, context, reply, times)
         if future.done():
             respond(future)
         else:
             future.add_done_callback(respond)
 
-    def _start(self, route: Route, context: RequestContext, frame: bytes, position: int) -> None:
-        request, _ = route.decode(frame, position)
-        reply = context.connection.defer(held_bytes=len(frame))
-        self._spawn(route, context, reply, self._supervise(route, context, request))
+    def _answer_async(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int, _: Any
+    ) -> None:
+        """Run the handler as a task, with a request that does not refer to the frame."""
+        request, _ = route.decode(bytes(frame), position)
+        self._spawn(route, context, len(frame), self._supervise(route, context, request))
+
+    def _answer_large(
+        self, route: Route, context: RequestContext, frame: memoryview, position: int, _: Any
+    ) -> None:
+        """Run the handler in the lane of large work, which also decodes the request."""
+        work = large_requests.handle_in_lane(
+            self._broker.lane, route, context, bytes(frame), position
+        )
+        self._spawn(route, context, len(frame), work)
 
     def _spawn(
         self,
         route: Route,
         context: RequestContext,
-        reply: Reply,
+        held_bytes: int,
         work: Coroutine[Any, Any, Any],
     ) -> None:
+        reply = context.connection.defer(held_bytes=held_bytes)
         name = f"{route.row.handler.API.name} from {context.client_id}"
         if context.usage is not None:
             context.usage.stopped(self._now())
@@ -448,14 +456,7 @@ class Dispatcher:
         if route.row.ends_with_connection:
             reply.on_abandon = task.cancel
         times = self._times(context)
-        task.add_done_callback(partial(self._answer, route, context, reply, times))
-
-    def _start_large(
-        self, route: Route, context: RequestContext, frame: bytes, position: int
-    ) -> None:
-        reply = context.connection.defer(held_bytes=len(frame))
-        work = large_requests.handle_in_lane(self._broker.lane, route, context, frame, position)
-        self._spawn(route, context, reply, work)
+        task.add_done_callback(partial(self._finish, route, context, reply, times))
 
     def _times(self, context: RequestContext) -> tuple[float, float] | None:
         """Return when a request arrived and when it was parked, if it is timed."""
@@ -465,10 +466,10 @@ class Dispatcher:
         try:
             return await route.handle(context, request)
         except (ApiError, ProtocolError) as error:
-            # This is not a failure of the task: `_answer` reports it to the peer.
+            # This is not a failure of the task: `_finish` reports it to the peer.
             return error
 
-    def _answer(
+    def _finish(
         self,
         route: Route,
         context: RequestContext,
@@ -476,6 +477,7 @@ class Dispatcher:
         times: tuple[float, float] | None,
         future: "asyncio.Future[Any]",
     ) -> None:
+        """Send the response of a future that is done, or close the connection."""
         if future.cancelled():
             reply.close("the broker abandoned the request")
             return

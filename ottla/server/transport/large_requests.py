@@ -28,8 +28,11 @@ class LargeRoute(Protocol):
     cost: Cost
     probe: ApiProbe
     decode: Callable[..., tuple[Any, int]]
-    handle: Callable[[RequestContext, Any], Any]
     response: type[Any]
+
+    def result(self, context: RequestContext, request: Any) -> Any:
+        """Call the handler; return the response that contains its ApiError if it raises one."""
+        ...
 
     def failure(self, error: ApiError) -> Any:
         """Return the response that contains `error`; raises ProtocolError if it cannot."""
@@ -62,7 +65,7 @@ async def handle_in_lane(
 
 
 async def _whole(turn: Turn, route: LargeRoute, context: RequestContext, request: Any) -> Any:
-    result = _called(route, context, request)
+    result = route.result(context, request)
     if inspect.isawaitable(result):
         result = await turn.outside(result)
     return result
@@ -77,7 +80,7 @@ async def _in_parts(
     waiting: list[Any] = []
     for part in parts_of(split, request):
         if part is not None:
-            result = _called(route, context, part)
+            result = route.result(context, part)
             if inspect.iscoroutine(result):
                 result = await _awaited(turn, route, result)
             if waiting or isinstance(result, asyncio.Future):
@@ -95,13 +98,6 @@ async def _in_parts(
             await turn.pause()
     await turn.end_slice()
     return merger.response()
-
-
-def _called(route: LargeRoute, context: RequestContext, request: Any) -> Any:
-    try:
-        return route.handle(context, request)
-    except ApiError as error:
-        return route.failure(error)
 
 
 async def _awaited(turn: Turn, route: LargeRoute, result: Any) -> Any:

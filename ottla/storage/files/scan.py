@@ -11,8 +11,7 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.storage.files.index import IndexPosition
 from ottla.wire.records import batch, legacy, records
-from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader
-from ottla.wire.records.legacy import SIZE_MIN
+from ottla.wire.records.batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, SIZE_MIN, BatchHeader
 
 # Reads (position, size in bytes) of one file.
 Read = Callable[[int, int], Buffer]

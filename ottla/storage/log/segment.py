@@ -23,8 +23,7 @@ from ottla.storage.log import fetched
 from ottla.storage.log.fetched import FetchedRecords, SentRanges, range_size, whole_bytes
 from ottla.storage.log.segment_batches import SegmentBatches
 from ottla.wire.records import batch
-from ottla.wire.records.batch import MAGIC
-from ottla.wire.records.legacy import SIZE_MIN
+from ottla.wire.records.batch import MAGIC, SIZE_MIN
 
 _POSITION_MAX = 2**31 - 1
 # The fewest bytes of one read, a page: about as fast as reading a header.

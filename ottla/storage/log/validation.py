@@ -24,11 +24,11 @@ from ottla.wire.records.batch import (
     MAGIC,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
+    SIZE_MIN,
     BatchHeader,
     crc32c,
 )
 from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX, NAMES
-from ottla.wire.records.legacy import SIZE_MIN
 
 # The bytes up to the format version, and the smallest size of a batch in any format.
 _MAGIC_POSITION = 16

@@ -21,9 +21,9 @@ from ottla.wire.records.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    SIZE_MIN,
     BatchHeader,
 )
-from ottla.wire.records.batch import SIZE_MIN as SIZE_MIN
 from ottla.wire.records.compression import LZ4, NONE, decompress
 
 _V0 = struct.Struct(">qiIBB")

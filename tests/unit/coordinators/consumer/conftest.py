@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.coordinators.consumer.transition import Client
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.wire import consumer_protocol
 from ottla.wire.consumer_protocol import ConsumerProtocolSubscription, TopicPartition
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -44,7 +45,7 @@ class Consumers:
         self.may_describe = None
         self.image = ClusterImage().with_topics(
             [
-                topic_image(OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
+                topic_image(GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", 1),
                 topic_image("t", T, 4),
                 topic_image("u", U, 4),
             ]

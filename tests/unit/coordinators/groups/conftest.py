@@ -3,8 +3,9 @@
 import pytest
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.coordinators.groups.service import OFFSETS_TOPIC, GroupCoordinator
+from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -134,7 +135,7 @@ class Groups:
 
 def offsets_topic(partitions):
     images = tuple(PartitionImage(number, 0, 0, (0,), (0,)) for number in range(partitions))
-    return TopicImage(OFFSETS_TOPIC, bytes(15) + b"\x07", images)
+    return TopicImage(GROUP_OFFSETS_TOPIC, bytes(15) + b"\x07", images)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.groups.service import OFFSETS_TOPIC
+from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -486,7 +486,7 @@ def test_empty_group_expires_with_its_offsets(world, groups):
         assert listed(groups) == (0, {})
         await groups.restart()
         assert listed(groups) == (0, {})
-        values = [record.value for record in world.partitions.records(OFFSETS_TOPIC, 0)]
+        values = [record.value for record in world.partitions.records(GROUP_OFFSETS_TOPIC, 0)]
         assert values[-2:] == [None, None]
 
     run(world, scenario)
@@ -578,7 +578,7 @@ def test_coordinator_is_the_leader_of_the_groups_partition(world, groups):
 
     async def scenario():
         assert groups.coordinator.coordinator_for("g") == 0
-        groups.image = groups.image.with_topics(deleted=[OFFSETS_TOPIC])
+        groups.image = groups.image.with_topics(deleted=[GROUP_OFFSETS_TOPIC])
         assert groups.coordinator.coordinator_for("g") == -1
         assert groups.coordinator.partition_for("hello") == 99162322 % 50
 

@@ -8,10 +8,11 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import names
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
+from ottla.cluster.names import TRANSACTION_STATE_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.coordinators.txn.machine import Producer
 from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
-from ottla.coordinators.txn.service import STATE_TOPIC, Environment, TransactionCoordinator
+from ottla.coordinators.txn.service import Environment, TransactionCoordinator
 from ottla.coordinators.txn.state import EPOCH_MAX, TransactionState
 
 
@@ -64,7 +65,9 @@ class Transactions:
         self.ids = Ids()
         self.options = BROKER_OPTIONS.parse({})
         self.version = 2
-        self.image = ClusterImage().with_topics([topic(STATE_TOPIC, 1), topic("t", 300)])
+        self.image = ClusterImage().with_topics(
+            [topic(TRANSACTION_STATE_TOPIC, 1), topic("t", 300)]
+        )
         self.coordinator = self.make()
 
     def make(self):

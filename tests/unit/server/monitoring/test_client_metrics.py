@@ -7,7 +7,7 @@ from typing import Any
 from ottla.metrics.exposition import render
 from ottla.server.telemetry.clients import Pushed
 from ottla.server.telemetry.otlp import Figure
-from ottla.server.telemetry.shown import ClientFamilies, client_json, metric_name, readable
+from ottla.server.telemetry.pushed_metrics import ClientFamilies, client_json, metric_name, readable
 from tests.unit.server.monitoring.exposition import parse
 from tests.unit.server.telemetry.test_otlp import GAUGE, SUM, attribute, fixed, nested, payload
 

@@ -22,7 +22,7 @@ from ottla.server.authentication.identity import CertificateUser
 from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.context import Broker
 from ottla.server.current import Current
-from ottla.server.transport import informed
+from ottla.server.transport import first_metadata
 from ottla.server.transport.apis import Row
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers
@@ -452,7 +452,7 @@ async def test_connection_is_closed_if_no_controller_sends_metadata(
     tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The client has to ask another broker."""
-    monkeypatch.setattr(informed, "WAIT_SECONDS", 0)
+    monkeypatch.setattr(first_metadata, "WAIT_SECONDS", 0)
     desk = Desk(tasks, Row(handler(ApiKey.METADATA, lambda *_: MetadataResponse()),
                            needs_metadata=True))  # fmt: skip
     desk.send(MetadataRequest(topics=[]), 9)

@@ -22,7 +22,7 @@ Handle = Callable[[RequestContext, Any], Any]
 WAIT_SECONDS = 10.0
 
 
-def once_informed(handle: Handle) -> Handle:
+def after_first_metadata(handle: Handle) -> Handle:
     """Return `handle` with the wait; the dispatcher calls the result as it would call `handle`."""
 
     def checked(context: RequestContext, request: Any) -> Any:
