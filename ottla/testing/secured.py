@@ -1,7 +1,7 @@
 """Security of a test cluster: certificates, users, and the settings of clients.
 
     with Cluster(security="sasl_ssl") as cluster:
-        producer = confluent_kafka.Producer(cluster.client_settings("anna").librdkafka)
+        consumer = kafka.KafkaConsumer("orders", **cluster.client_settings("anna").kafka_python)
 
 Users are created when their settings are first read. Certificates need cryptography (`pip install
 'ottla[certificates]'`); `sasl_plaintext` needs none.

@@ -13,6 +13,8 @@ from ottla.console.model.log_inspector import inspect, read_batches
 from ottla.console.model.messages.browsing import BrowseRequest, Seek, browse
 from ottla.console.model.overview import read_overview
 from ottla.console.model.producing import ProduceRequest, produce
+from ottla.operations.offsets.plans import Strategy
+from ottla.operations.offsets.resets import request_of
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from tests.compat import java
 
@@ -76,7 +78,7 @@ def test_groups_and_resets(kafka: ClusterConnection) -> None:
     """Offsets are planned, committed and undone; the group has its lag."""
     with AdminClient(bootstrap_servers=kafka.bootstrap) as admin:
         admin.alter_group_offsets("billing", {("orders", 0): 0, ("orders", 1): 0})
-    request = offsets.request_of("billing", offsets.Strategy.TO_LATEST, "")
+    request = request_of("billing", Strategy.TO_LATEST, "")
     plan = offsets.plan_reset(kafka, request)
     offsets.execute(kafka, plan)
     assert groups.describe_group(kafka, "billing").lag == 0

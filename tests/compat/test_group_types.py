@@ -49,12 +49,12 @@ def test_a_streams_group_has_the_verbs_of_consumer_groups(
         ("t", 0, "client"),
         ("t", 1, "client"),
     ]
-    seek = ("seek", "k", "--to", "start", "--topic", "t", "--execute")
-    code, _, errors = _run(bootstrap, capsys, *seek)
+    reset = ("reset", "k", "--to", "start", "--topic", "t", "--execute")
+    code, _, errors = _run(bootstrap, capsys, *reset)
     assert code != 0
     assert "Group 'k' is active" in errors
     streams_heartbeat(bootstrap, "k", LEAVING)
-    assert _run(bootstrap, capsys, *seek)[0] == 0
+    assert _run(bootstrap, capsys, *reset)[0] == 0
     _, rows, _ = _run(bootstrap, capsys, "describe", "k")
     assert [row["current_offset"] for row in rows] == [0, 0]
     assert _run(bootstrap, capsys, "delete", "k", "--yes")[0] == 0
@@ -72,7 +72,7 @@ def test_a_share_group_is_listed_and_deleted(
     for words in (
         ("describe", "s"),
         ("reset", "s", "--to-earliest", "--topic", "t", "--execute"),
-        ("seek", "s", "--to", "start", "--topic", "t", "--execute"),
+        ("reset", "s", "--to", "start", "--topic", "t", "--execute"),
     ):
         code, rows, errors = _run(bootstrap, capsys, *words)
         assert (code, rows) == (1, []), words

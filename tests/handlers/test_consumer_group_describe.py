@@ -51,11 +51,11 @@ async def test_group_is_described_with_its_members(broker):
 
 
 @pytest.mark.parametrize("level", [0, 1])
-async def test_group_that_is_named_twice_has_one_row(broker, level):
+async def test_group_that_is_named_twice_has_two_rows(broker, level):
     """Also if the protocol is disabled."""
     broker.features.level = lambda name: level
     groups = await describe(broker, "g", "none", "g")
-    assert [group.group_id for group in groups] == ["g", "none"]
+    assert [group.group_id for group in groups] == ["g", "none", "g"]
 
 
 async def test_version_0_has_no_member_type(broker):

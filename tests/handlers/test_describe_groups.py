@@ -26,12 +26,12 @@ async def test_groups_are_described(version):
         assert unknown.error_code == expected
 
 
-async def test_group_that_is_named_twice_has_one_row():
-    """The rows are in the order of the first names."""
+async def test_group_that_is_named_twice_has_two_rows():
+    """The rows are in the order of the request, as in Kafka."""
     async with groups_broker() as broker:
         request = DescribeGroupsRequest(groups=["g", "h", "g"])
         groups = (await broker.ask(describe_groups, request, 5)).groups
-        assert [group.group_id for group in groups] == ["g", "h"]
+        assert [group.group_id for group in groups] == ["g", "h", "g"]
 
 
 async def test_operations_are_returned_on_request():

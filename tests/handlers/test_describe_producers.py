@@ -75,8 +75,8 @@ async def test_only_the_leader_describes_a_partition(broker: LogsBroker) -> None
     assert all(topic.partitions[0].error_message for topic in topics[3:])
 
 
-async def test_partition_that_is_named_twice_has_one_row(broker: LogsBroker) -> None:
-    """A partition may have many producers."""
+async def test_partition_that_is_named_twice_has_two_rows(broker: LogsBroker) -> None:
+    """The rows are in the order of the request, as in Kafka."""
     broker.create("t", partitions=2)
     (topic,) = await describe(broker, ("t", [1, 0, 1]))
-    assert [item.partition_index for item in topic.partitions] == [1, 0]
+    assert [item.partition_index for item in topic.partitions] == [1, 0, 1]

@@ -38,11 +38,11 @@ async def test_id_without_a_transaction_has_no_partitions():
         assert description.topics == []
 
 
-async def test_id_that_is_named_twice_has_one_row():
-    """The rows are in the order of the first names."""
+async def test_id_that_is_named_twice_has_two_rows():
+    """The rows are in the order of the request, as in Kafka."""
     async with transactions_broker() as broker:
         described = await describe(broker, "a", "b", "a")
-        assert [item.transactional_id for item in described] == ["a", "b"]
+        assert [item.transactional_id for item in described] == ["a", "b", "a"]
 
 
 async def test_unknown_ids_have_an_error_each():

@@ -282,10 +282,10 @@ class GroupCoordinator:
         self, request: DescribeGroupsRequest, *, api_version: int
     ) -> DescribeGroupsResponse:
         """Describe the current state of groups, including changes not yet committed to the log."""
-        groups = [
-            self._describe(group_id, api_version) for group_id in dict.fromkeys(request.groups)
-        ]
-        return DescribeGroupsResponse(groups=groups)
+        described = {
+            group_id: self._describe(group_id, api_version) for group_id in set(request.groups)
+        }
+        return DescribeGroupsResponse(groups=[described[group_id] for group_id in request.groups])
 
     def _describe(self, group_id: str, api_version: int) -> DescribedGroup:
         shard = self._find_shard(group_id)

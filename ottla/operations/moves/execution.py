@@ -30,13 +30,17 @@ class Plan:
             if (replica.topic, replica.partition) == key
         }
 
+    def with_directories(self) -> set[TopicPartition]:
+        """Return the partitions with replicas whose directories are named."""
+        return {(replica.topic, replica.partition) for replica in self.directories}
+
     def changes(self) -> "Plan":
         """Return the plan of the partitions whose replicas change or whose directories are named."""
-        with_directories = {(replica.topic, replica.partition) for replica in self.directories}
+        named = self.with_directories()
         changed = [
             key
             for key, replicas in self.targets.items()
-            if replicas != self.current[key] or key in with_directories
+            if replicas != self.current[key] or key in named
         ]
         return Plan(
             {key: self.current[key] for key in changed},
@@ -80,7 +84,12 @@ def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
     """
     if not plan.targets:
         return
-    moved = {key: row for key, row in plan.targets.items() if row != plan.current[key]}
+    in_place = plan.with_directories()
+    moved = {
+        key: replicas
+        for key, replicas in plan.targets.items()
+        if replicas != plan.current[key] or key not in in_place
+    }
     if bytes_per_second is not None:
         throttles.check_rate(bytes_per_second)
         moves = admin.list_partition_reassignments(brokers)

@@ -26,13 +26,18 @@ MAX_VERSION = 1
 def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> Reply[ConsumerGroupDescribeResponse]:
-    """Ask the coordinator of the groups, one group at a time, and about each group once."""
+    """Ask the coordinator of the groups, one group at a time, and about each group once.
+
+    As in Kafka, a group that is named twice has two rows.
+    """
     groups, group_ids = context.broker.groups, dict.fromkeys(request.group_ids)
     is_on = context.broker.features.level(GROUP_VERSION) > 0
     if not is_on or not groups.settings().consumer.is_enabled:
         code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
-            groups=[DescribedGroup(group_id=group_id, error_code=code) for group_id in group_ids]
+            groups=[
+                DescribedGroup(group_id=group_id, error_code=code) for group_id in request.group_ids
+            ]
         )
     replies = [groups.describe_consumer_group(group_id) for group_id in group_ids]
     has_operations = request.include_authorized_operations
@@ -41,6 +46,7 @@ def handle(
         for group in groups:
             if has_operations and group.error_code == ErrorCode.NONE:
                 group.authorized_operations = operations.on_group(context.access, group.group_id)
-        return ConsumerGroupDescribeResponse(groups=groups)
+        rows = dict(zip(group_ids, groups, strict=True))
+        return ConsumerGroupDescribeResponse(groups=[rows[name] for name in request.group_ids])
 
     return gathered(replies, shape)

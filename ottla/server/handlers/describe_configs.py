@@ -31,11 +31,11 @@ MAX_VERSION = 4
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Return the options from the config store; a resource that is named twice has one row."""
-    resources = {_key(resource): resource for resource in request.resources}
-    return DescribeConfigsResponse(
-        results=[_describe(context, request, resource) for resource in resources.values()]
-    )
+    """Return the options from the config store, read once for a resource that is named twice."""
+    keys = [_key(resource) for resource in request.resources]
+    resources = dict(zip(keys, request.resources, strict=True))
+    results = {key: _describe(context, request, each) for key, each in resources.items()}
+    return DescribeConfigsResponse(results=[results[key] for key in keys])
 
 
 def _key(resource: DescribeConfigsResource) -> Hashable:

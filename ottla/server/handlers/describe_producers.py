@@ -30,8 +30,7 @@ def handle(context: RequestContext, request: DescribeProducersRequest) -> Descri
 
 
 def _topic(context: RequestContext, topic: TopicRequest) -> TopicResponse:
-    # A partition may have many producers: one that is named twice is described once.
-    numbers = dict.fromkeys(topic.partition_indexes)
+    numbers = topic.partition_indexes
     try:
         validate_topic_name(topic.name)
         if context.broker.image.topic(topic.name) is None:
@@ -44,7 +43,9 @@ def _topic(context: RequestContext, topic: TopicRequest) -> TopicResponse:
             for number in numbers
         ]
     else:
-        partitions = [_described(context, topic.name, number) for number in numbers]
+        # As in Kafka, a partition that is named twice has two rows.
+        described = {number: _described(context, topic.name, number) for number in set(numbers)}
+        partitions = [described[number] for number in numbers]
     return TopicResponse(name=topic.name, partitions=partitions)
 
 

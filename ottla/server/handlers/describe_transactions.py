@@ -22,12 +22,12 @@ MAX_VERSION = 0
 def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Describe each id that this broker coordinates, once."""
-    transactional_ids = dict.fromkeys(request.transactional_ids)
+    """Describe each id that this broker coordinates, once; as in Kafka, an id that is named twice
+    has two rows.
+    """
+    described = {name: _describe(context, name) for name in set(request.transactional_ids)}
     return DescribeTransactionsResponse(
-        transaction_states=[
-            _describe(context, transactional_id) for transactional_id in transactional_ids
-        ]
+        transaction_states=[described[name] for name in request.transactional_ids]
     )
 
 

@@ -187,8 +187,9 @@ COSTS: dict[ApiKey, Cost] = {
     ApiKey.HEARTBEAT: _SMALL_URGENT,
     ApiKey.LEAVE_GROUP: Cost(is_urgent=True, objects_max=40_000),
     ApiKey.SYNC_GROUP: Cost(is_urgent=True, objects_max=40_000),
+    # A group may have a thousand members, and be named repeatedly.
     ApiKey.DESCRIBE_GROUPS: Cost(
-        large_bytes=512,
+        large_bytes=256,
         is_query=True,
         splits=(_flat("groups", "groups", 20, key=(), once=True),),
     ),
@@ -289,11 +290,12 @@ COSTS: dict[ApiKey, Cost] = {
     ApiKey.UPDATE_FEATURES: _SMALL,
     ApiKey.DESCRIBE_CLUSTER: _SMALL,
     ApiKey.DESCRIBE_PRODUCERS: Cost(
+        large_bytes=256,
         is_query=True,
         splits=(_by_topic(50, request=("topics", "partition_indexes"), key=(), once=True),),
     ),
     ApiKey.DESCRIBE_TRANSACTIONS: Cost(
-        large_bytes=512,
+        large_bytes=256,
         is_query=True,
         splits=(_flat("transactional_ids", "transaction_states", 50, key=(), once=True),),
     ),
@@ -301,7 +303,7 @@ COSTS: dict[ApiKey, Cost] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: _AMONG_BROKERS,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Cost(is_urgent=True, objects_max=40_000),
     ApiKey.CONSUMER_GROUP_DESCRIBE: Cost(
-        large_bytes=512,
+        large_bytes=256,
         is_query=True,
         splits=(_flat("group_ids", "groups", 20, key=(), once=True),),
     ),
