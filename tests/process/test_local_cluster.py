@@ -104,6 +104,8 @@ def configuration(folder: Path, number: int, port: int, *rows: str) -> Path:
         f"coordination.dir={folder}/coordination",
         f"coordination.listener=127.0.0.1:{port}",
         "zookeeper.session.timeout.ms=6000",
+        # A broker that stops last may find no controller, and repeats its request.
+        "controlled.shutdown.retry.backoff.ms=100",
         *rows,
     ]
     path.write_text("\n".join(lines) + "\n")
