@@ -25,10 +25,11 @@ _READS = ("--describe", "--list", "--dry-run", "kafka-get-offsets")
 def _may_repeat(command: Command, done: Done) -> bool:
     """Return True if the command changed nothing: it only reads, or it failed.
 
-    A command that must fail may fail for another reason while a deletion becomes visible.
+    A command that must fail may fail for another reason while a deletion, or a token that was just
+    created, becomes visible.
     """
     only_reads = any(word in command.line for word in _READS)
-    may_fail = command.code == 0 or "--delete " in command.line
+    may_fail = command.code == 0 or any(word in command.line for word in ("--delete ", "--hmac "))
     return only_reads or (done.code != 0 and may_fail)
 
 
