@@ -29,8 +29,9 @@ class Split:
     field that identifies their elements.
 
     Leaves with the same `key`, a list of fields, or an empty one if a leaf is its own key, are in
-    one part, or in parts of their own: the handler sees that they are repeated. If they get a
-    response `once`, two of them suffice for that. Without a key the order is kept.
+    one part, or in parts of their own: the handler sees that they are repeated. With `once`, two of
+    them are kept for that, so a response has at most two rows for them. Without a key the order is
+    kept.
     """
 
     request: tuple[str, ...]
