@@ -45,7 +45,7 @@ quick: $(VENV)/.installed  ## run the tests that take seconds, not minutes; ARGS
 nightly: $(VENV)/.installed  ## run what `make test` leaves out, then look for flaky tests under load: hours
 	status=0; \
 	$(BIN)/python -m tests.run $(PARALLEL) --durations-table --nightly -m nightly $(TESTS) $(ARGS) || status=1; \
-	$(BIN)/python -m tests.flaky --runs 3 --load 2 $(FLAKY) || status=1; \
+	$(BIN)/python -m tests.flaky --runs 3 --load 2 $(FLAKY) $(PARALLEL) || status=1; \
 	exit $$status
 # The folders whose tests start programs, and take less than two minutes.
 FLAKY ?= tests/client tests/robustness tests/process
