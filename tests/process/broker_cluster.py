@@ -316,6 +316,23 @@ class BrokerCluster:
         bad = [row for row in rows if row["result"] != "identical"]
         assert (done.returncode, bad) == (0, []), done.stderr
 
+    def segments(self, topic: str) -> str:
+        """Return the batches and markers of a topic's replicas, for the message of a failure."""
+        files = sorted(
+            str(path)
+            for number in self.ids
+            for path in self.data(number).glob(f"{topic}-*/*.log")
+            if path.stat().st_size
+        )
+        done = subprocess.run(
+            [*COMMAND, "log", "dump", "--records", *files],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return done.stdout + done.stderr
+
 
 def coordinator(cluster: BrokerCluster, key: str, key_type: int) -> int:
     """Return the broker that coordinates a group or a transactional id; waits for one that runs."""
