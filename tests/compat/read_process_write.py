@@ -63,7 +63,17 @@ class Program:
 
     def committed(self) -> list[TopicPartition]:
         """Return the group's offsets; waits for transactions that are not decided."""
-        offsets = self.consumer.committed(self.places, PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                offsets = self.consumer.committed(self.places, PATIENCE_S)
+            except KafkaException as error:
+                # The group's coordinator may be the broker that was killed.
+                self.step(f"failed {error}")
+                if time.monotonic() > deadline:
+                    raise
+            else:
+                break
         return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in offsets]
 
     def run(self) -> None:
