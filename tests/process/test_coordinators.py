@@ -307,7 +307,7 @@ def test_transactions_are_atomic_when_their_coordinator_is_killed(cluster: Broke
     wait(lambda: is_stable(cluster), "the last stable offset reaches the end", 10)
     rows = read_committed(cluster.bootstrap)
     if rows != [committed] * _OUTPUTS:
-        # The logs tell a record that was lost from one that an old coordinator's marker aborted.
+        # Was a record lost, or aborted by a marker of an old coordinator?
         print(cluster.segments(TOPIC), cluster.segments("__transaction_state"))
     assert rows == [committed] * _OUTPUTS
     cluster.verify(TOPIC, "__transaction_state")

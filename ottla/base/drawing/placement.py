@@ -1,4 +1,4 @@
-"""The places of a drawn graph's boxes: layers from the top down, or from the left to the right. Pure.
+"""The places of a drawn graph's boxes, in layers from the top down or from left to right. Pure.
 
 A drawing in an SVG file and one in a page of the console differ in the sizes of boxes and in their
 direction only.
