@@ -27,7 +27,7 @@ from ottla.replication.follower_fetches import (
     Fetched,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
     OutOfRange,
 )
 from ottla.replication.partition import Partition
@@ -71,7 +71,7 @@ class Dependencies:
     tasks: Tasks
     connect: Callable[[int], RequestChannel | None]
     broker_epoch: Callable[[], int]
-    limits: Callable[[], Limits]
+    limits: Callable[[], FollowerFetchLimits]
     traffic: ReplicationTraffic
     timeout_seconds: Callable[[], float]
     lost: Callable[[int], None] = _ignore
@@ -223,7 +223,7 @@ class LeaderFetcher:
                 self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
             )
 
-    def _hold_throttled(self, now: float, limits: Limits) -> None:
+    def _hold_throttled(self, now: float, limits: FollowerFetchLimits) -> None:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
         throttle = self._dependencies.traffic.from_leaders
         if throttle.is_exceeded(now):
@@ -274,7 +274,7 @@ class LeaderFetcher:
         self._channel = channel
         return channel
 
-    def _failed(self, error: OSError, limits: Limits) -> None:
+    def _failed(self, error: OSError, limits: FollowerFetchLimits) -> None:
         now = self._dependencies.clock.monotonic()
         if self._is_interrupted:
             # Interrupted for a new partition: fetch all of them again at once.

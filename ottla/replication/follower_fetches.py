@@ -32,7 +32,7 @@ UNKNOWN_LAG = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FollowerFetchLimits:
     """The sizes and times of follower fetches (replica.fetch.*)."""
 
     partition_bytes_max: int = 1024**2
@@ -190,7 +190,9 @@ class FollowerFetches:
         ]
         return min(due_times) if due_times else None
 
-    def next_request(self, now: float, broker_epoch: int, limits: Limits) -> FetchRequest | None:
+    def next_request(
+        self, now: float, broker_epoch: int, limits: FollowerFetchLimits
+    ) -> FetchRequest | None:
         """Return the next request; None if no partition is due."""
         due = [
             followed

@@ -28,7 +28,7 @@ from ottla.coordinators.txn.machine import (
     TransitionResult,
 )
 from ottla.coordinators.txn.records import Change
-from ottla.coordinators.txn.state import Transaction, TransactionState
+from ottla.coordinators.txn.state import TransactionMetadata, TransactionState
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("txn_*.txt"))
 REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
@@ -38,7 +38,7 @@ class Player:
     """Executes the lines of one transcript; everything that must be stored is stored at once."""
 
     def __init__(self) -> None:
-        self.transaction: Transaction | None = None
+        self.transaction: TransactionMetadata | None = None
         self.now_ms = 0
         # The cluster's transaction.version.
         self.version = 0
@@ -60,7 +60,7 @@ class Player:
             result += " id={} epoch={}".format(*outcome.producer)
         yield result
 
-    def _store(self, transaction: Transaction) -> Iterator[str]:
+    def _store(self, transaction: TransactionMetadata) -> Iterator[str]:
         self.transaction = transaction
         topic_partitions = ",".join(
             f"{topic}-{number}" for topic, number in sorted(transaction.partitions)

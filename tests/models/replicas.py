@@ -22,7 +22,7 @@ from ottla.replication.follower_fetches import (
     Fetched,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
 )
 from ottla.replication.isr_updates import Dependencies, IsrUpdates
 from ottla.replication.partition import Partition
@@ -163,7 +163,7 @@ class ReplicaBroker:
 
     def request(self) -> FetchRequest | None:
         """Return the next fetch of this follower."""
-        return self.fetches.next_request(self.clock.monotonic(), -1, Limits())
+        return self.fetches.next_request(self.clock.monotonic(), -1, FollowerFetchLimits())
 
     async def receive(self, fetches: FollowerFetches, response: FetchResponse) -> None:
         """Apply a response to a request of `fetches`, as the fetcher does."""

@@ -56,7 +56,7 @@ class DirectoryInUse(StorageError):
     """Another process, or another tree of this process, has the directory open."""
 
 
-class Transaction(NamedTuple):
+class JournalEntry(NamedTuple):
     """Changes that were applied together, at a time in ms since 1970 (0 if it is not known)."""
 
     zxid: int
@@ -64,7 +64,7 @@ class Transaction(NamedTuple):
     time_ms: int
 
 
-def encode_frame(batch: Sequence[Transaction]) -> bytes:
+def encode_frame(batch: Sequence[JournalEntry]) -> bytes:
     """Return a batch in the format of the journal."""
     parts: list[bytes] = []
     for transaction in batch:
@@ -78,7 +78,7 @@ def encode_frame(batch: Sequence[Transaction]) -> bytes:
     return _FRAME.pack(_FRAME_MARK, len(payload), crc32c(payload)) + payload
 
 
-def decode_batch(payload: bytes) -> Iterator[Transaction]:
+def decode_batch(payload: bytes) -> Iterator[JournalEntry]:
     """Yield the transactions of a frame whose checksum is correct."""
     position = 0
     while position < len(payload):
@@ -97,7 +97,7 @@ def decode_batch(payload: bytes) -> Iterator[Transaction]:
             data = payload[position : position + length]
             position += length
             changes.append(Change(ChangeKind(kind), path, data, owner))
-        yield Transaction(zxid, changes, time_ms)
+        yield JournalEntry(zxid, changes, time_ms)
 
 
 def frame_at(content: bytes, position: int) -> bytes | None:
@@ -355,7 +355,7 @@ class Journal:
         size = self._file.size() if self._file is not None else 0
         return size > max(JOURNAL_BYTES_MIN, 2 * self._snapshot_bytes)
 
-    def write(self, batch: Sequence[Transaction]) -> None:
+    def write(self, batch: Sequence[JournalEntry]) -> None:
         """Append a batch and return once it is durable; after an OSError the journal is unusable."""
         assert self._file is not None, "the journal is not open"
         self._file.append(encode_frame(batch))

@@ -7,7 +7,7 @@ from ottla.coordinators.txn.state import (
     NO_PRODUCER_ID,
     STATE_OF_CODE,
     TopicPartition,
-    Transaction,
+    TransactionMetadata,
     TransactionState,
 )
 from ottla.wire import txn_records
@@ -19,7 +19,7 @@ class Change(NamedTuple):
     """The new state of a transactional id; None if it is deleted."""
 
     transactional_id: str
-    transaction: Transaction | None
+    transaction: TransactionMetadata | None
 
 
 def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
@@ -59,7 +59,7 @@ def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     return by_name
 
 
-def _value(transaction: Transaction) -> TransactionLogValue:
+def _value(transaction: TransactionMetadata) -> TransactionLogValue:
     partitions = None
     if transaction.state is not TransactionState.EMPTY:
         partitions = [
@@ -80,11 +80,11 @@ def _value(transaction: Transaction) -> TransactionLogValue:
     )
 
 
-def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
+def _transaction(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
     state = STATE_OF_CODE.get(value.transaction_status)
     if state is None:
         raise ProtocolError(f"unknown transaction state {value.transaction_status}")
-    return Transaction(
+    return TransactionMetadata(
         transactional_id,
         value.producer_id,
         value.producer_epoch,

@@ -30,7 +30,7 @@ from ottla.coordinators.txn.machine import (
 )
 from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.shard import Dependencies, Query, TransactionShard
-from ottla.coordinators.txn.state import TopicPartition, Transaction
+from ottla.coordinators.txn.state import TopicPartition, TransactionMetadata
 
 
 class Environment(NamedTuple):
@@ -135,7 +135,7 @@ class TransactionCoordinator:
 
     # -- a transaction
 
-    def _latest(self, transactional_id: str) -> Transaction | ErrorCode | None:
+    def _latest(self, transactional_id: str) -> TransactionMetadata | ErrorCode | None:
         shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
 
@@ -160,7 +160,7 @@ class TransactionCoordinator:
                 return TransitionResult(error.code)
         parameters = InitProducerIdParameters(expected, timeout_ms, fresh_id, version)
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
             return machine.init_producer_id(current, parameters, now_ms)
 
@@ -185,7 +185,7 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.add_partitions(
                 transaction, producer, partitions, now_ms, version=version
             )
@@ -201,7 +201,7 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.end(transaction, producer, is_commit=is_commit, now_ms=now_ms)
 
         return shaped(self._decide(transactional_id, query), _code)
@@ -225,7 +225,7 @@ class TransactionCoordinator:
         )
 
     def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[TransitionResult]:
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.end_with_bump(transaction, ending, now_ms)
 
         return self._decide(transactional_id, query)
@@ -275,12 +275,12 @@ class TransactionCoordinator:
 
     # -- looking
 
-    def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
+    def find(self, transactional_id: str) -> TransactionMetadata | ErrorCode | None:
         """Return the committed state of an id; an error code if this broker does not have it."""
         shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.committed(transactional_id)
 
-    def transactions(self) -> Iterator[Transaction]:
+    def transactions(self) -> Iterator[TransactionMetadata]:
         """Iterate over the committed states of all ids; states of partitions being loaded are
         missing.
         """
@@ -292,7 +292,7 @@ class TransactionCoordinator:
         """Return True if any partition is being loaded."""
         return self.runtime.is_loading()
 
-    def is_long(self, transaction: Transaction, duration_ms: int) -> bool:
+    def is_long(self, transaction: TransactionMetadata, duration_ms: int) -> bool:
         """Return True if a transaction began more than `duration_ms` ago."""
         return self._clock.time_ms() - transaction.started_ms > duration_ms
 

@@ -8,7 +8,7 @@ from ottla.replication.follower_fetches import (
     Fetched,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
     OutOfRange,
 )
 from ottla.wire.messages.fetch import (
@@ -22,7 +22,7 @@ from ottla.wire.messages.fetch import (
 TOPIC = b"t" * 16
 KEY = (TOPIC, 0)
 BACKOFF = 1.0
-LIMITS = Limits()
+LIMITS = FollowerFetchLimits()
 
 
 def fetches(*, offset: int = 7, last_epoch: int = 3) -> tuple[FollowerFetches, Followed]:
