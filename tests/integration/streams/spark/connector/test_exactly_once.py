@@ -19,9 +19,9 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import connection, pipelined
 from ottla.client.admin.offsets import LATEST, READ_COMMITTED, list_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
-from ottla.client.table import read_table
 from ottla.client.transaction import Producer, Transaction, begin, list_open
 from ottla.streams.spark.connector import ledger as ledger_module
 from ottla.streams.spark.connector.exactly_once import (
