@@ -24,7 +24,7 @@ from ottla.replication.follower_fetches import (
     VERSION,
     Diverged,
     Effect,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
     FollowerFetchLimits,
@@ -302,12 +302,12 @@ class LeaderFetcher:
     async def _perform(self, effects: list[Effect]) -> None:
         slices = Slices(self._dependencies.clock)
         for effect in effects:
-            if isinstance(effect, Fetched):
+            if isinstance(effect, FetchedPartition):
                 await self._attempt(effect)
                 await slices.pause()
         # Logs that have to be truncated wait for the device together.
         truncations = [
-            self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)
+            self._attempt(effect) for effect in effects if not isinstance(effect, FetchedPartition)
         ]
         if truncations:
             await asyncio.gather(*truncations)
@@ -329,7 +329,7 @@ class LeaderFetcher:
 
     async def _apply(self, effect: Effect, partition: Partition) -> None:
         followed = effect.followed
-        if isinstance(effect, Fetched):
+        if isinstance(effect, FetchedPartition):
             following.append(partition, effect.data)
             followed.lag = max(0, effect.data.high_watermark - partition.log.log_end_offset)
             self._count(partition, len(effect.data.records or b""))

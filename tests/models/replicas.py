@@ -19,7 +19,7 @@ from ottla.replication import following
 from ottla.replication.follower_fetches import (
     Diverged,
     Effect,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
     FollowerFetchLimits,
@@ -174,7 +174,7 @@ class ReplicaBroker:
         partition, followed = self.partition, effect.followed
         if partition is None or not following.is_following(partition, followed.leader_epoch):
             return
-        if isinstance(effect, Fetched):
+        if isinstance(effect, FetchedPartition):
             following.append(partition, effect.data)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)

@@ -44,10 +44,10 @@ from ottla.cluster.zk.stored_sessions import stored_ids
 from ottla.cluster.zk.tree import (
     ROOT,
     AppliedTransaction,
-    Change,
     ChangeKind,
     Node,
     Tree,
+    TreeChange,
     check_path,
     parent_of,
 )
@@ -306,7 +306,7 @@ class EmbeddedTree:
                 for session, watch in self._child_watches.pop(parent, {}):
                     self._deliver(partial(session.fire, watch, parent, event))
 
-    def _take_watches(self, change: Change) -> dict[tuple["EmbeddedSession", Watch], None]:
+    def _take_watches(self, change: TreeChange) -> dict[tuple["EmbeddedSession", Watch], None]:
         fired = self._data_watches.pop(change.path, {})
         if change.kind is ChangeKind.DELETE:
             # A watch of both kinds receives the deletion once.

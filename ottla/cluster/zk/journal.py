@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.base.files import File, FileSystem, Lock, keep_others_out, make_directories_durably
-from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
+from ottla.cluster.zk.tree import ChangeKind, Node, Tree, TreeChange
 from ottla.wire.records.batch import crc32c
 
 _log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ class JournalEntry(NamedTuple):
     """Changes that were applied together, at a time in ms since 1970 (0 if it is not known)."""
 
     zxid: int
-    changes: Sequence[Change]
+    changes: Sequence[TreeChange]
     time_ms: int
 
 
@@ -96,7 +96,7 @@ def decode_batch(payload: bytes) -> Iterator[JournalEntry]:
             position += path_length
             data = payload[position : position + length]
             position += length
-            changes.append(Change(ChangeKind(kind), path, data, owner))
+            changes.append(TreeChange(ChangeKind(kind), path, data, owner))
         yield JournalEntry(zxid, changes, time_ms)
 
 

@@ -28,14 +28,14 @@ from ottla.coordinators.txn.state import (
 )
 
 
-class Producer(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """A producer id and epoch as in a request; -1 and -1 if the request has no producer."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-NO_PRODUCER = Producer()
+NO_PRODUCER = ProducerIdAndEpoch()
 
 # The first transaction.version whose clients receive a new epoch with every end of a transaction.
 BUMPING_VERSION = 2
@@ -49,11 +49,11 @@ class TransitionResult(NamedTuple):
 
     code: ErrorCode
     next: TransactionMetadata | None = None
-    producer: Producer = NO_PRODUCER
+    producer: ProducerIdAndEpoch = NO_PRODUCER
 
 
 def needs_producer_id(
-    transaction: TransactionMetadata | None, expected: Producer, version: int
+    transaction: TransactionMetadata | None, expected: ProducerIdAndEpoch, version: int
 ) -> bool:
     """Return True if `init_producer_id` will need a producer id that was never used."""
     if transaction is None:
@@ -86,7 +86,7 @@ class InitProducerIdParameters(NamedTuple):
     `fresh_id` is set if `needs_producer_id`, `version` is the cluster's transaction.version.
     """
 
-    expected: Producer
+    expected: ProducerIdAndEpoch
     timeout_ms: int
     fresh_id: int
     version: int
@@ -115,7 +115,7 @@ def init_producer_id(
     return _with_next_epoch(transaction, parameters, now_ms)
 
 
-def _may_follow(transaction: TransactionMetadata, expected: Producer) -> bool:
+def _may_follow(transaction: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Return True if the request's producer is, or was last, the producer of the id (KIP-360)."""
     if expected == NO_PRODUCER or transaction.producer_epoch == NO_PRODUCER_EPOCH:
         return True
@@ -188,7 +188,9 @@ def fence(
     return fence.moved(TransactionState.PREPARE_ABORT, now_ms, client_version=0)
 
 
-def _identity_error(transaction: TransactionMetadata | None, producer: Producer) -> ErrorCode:
+def _identity_error(
+    transaction: TransactionMetadata | None, producer: ProducerIdAndEpoch
+) -> ErrorCode:
     if transaction is None or transaction.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != producer.producer_epoch:
@@ -198,7 +200,7 @@ def _identity_error(transaction: TransactionMetadata | None, producer: Producer)
 
 def add_partitions(
     transaction: TransactionMetadata | None,
-    producer: Producer,
+    producer: ProducerIdAndEpoch,
     partitions: Collection[TopicPartition],
     now_ms: int,
     *,
@@ -225,7 +227,7 @@ def add_partitions(
 
 
 def verify_partition(
-    transaction: TransactionMetadata | None, producer: Producer, partition: TopicPartition
+    transaction: TransactionMetadata | None, producer: ProducerIdAndEpoch, partition: TopicPartition
 ) -> ErrorCode:
     """Return the error code for a write of the producer to the partition (KIP-890).
 
@@ -241,7 +243,11 @@ def verify_partition(
 
 
 def end(
-    transaction: TransactionMetadata | None, producer: Producer, *, is_commit: bool, now_ms: int
+    transaction: TransactionMetadata | None,
+    producer: ProducerIdAndEpoch,
+    *,
+    is_commit: bool,
+    now_ms: int,
 ) -> TransitionResult:
     """Decide the outcome of a client's transaction that keeps its epoch."""
     code = _identity_error(transaction, producer)
@@ -264,7 +270,7 @@ def end(
 class Ending(NamedTuple):
     """The parameters of EndTxn from version 5 on; `fresh_id` is set if `needs_next_id`."""
 
-    producer: Producer
+    producer: ProducerIdAndEpoch
     is_commit: bool
     fresh_id: int = NO_PRODUCER_ID
 
@@ -299,7 +305,7 @@ def end_with_bump(
     if is_repeated:
         if transaction.state is not _completed(is_commit):
             return TransitionResult(ErrorCode.INVALID_TXN_STATE)
-        current = Producer(transaction.producer_id, transaction.producer_epoch)
+        current = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         return TransitionResult(ErrorCode.NONE, producer=current)
     if is_commit and transaction.state is not TransactionState.ONGOING:
         return TransitionResult(ErrorCode.INVALID_TXN_STATE)
@@ -312,7 +318,7 @@ def end_with_bump(
     )
     completed = complete(ended, now_ms)
     return TransitionResult(
-        ErrorCode.NONE, ended, Producer(completed.producer_id, completed.producer_epoch)
+        ErrorCode.NONE, ended, ProducerIdAndEpoch(completed.producer_id, completed.producer_epoch)
     )
 
 

@@ -25,7 +25,7 @@ from ottla.coordinators.txn import machine
 from ottla.coordinators.txn.machine import (
     Ending,
     InitProducerIdParameters,
-    Producer,
+    ProducerIdAndEpoch,
     TransitionResult,
 )
 from ottla.coordinators.txn.settings import TransactionSettings
@@ -140,7 +140,7 @@ class TransactionCoordinator:
         return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
 
     async def init_producer_id(
-        self, transactional_id: str, timeout_ms: int, expected: Producer
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch
     ) -> TransitionResult:
         """Make the caller the id's only producer; `next` of the result has its id and epoch.
 
@@ -174,7 +174,7 @@ class TransactionCoordinator:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
         *,
         version: int = 0,
@@ -193,7 +193,7 @@ class TransactionCoordinator:
         return shaped(self._decide(transactional_id, query), _code)
 
     def end(
-        self, transactional_id: str, producer: Producer, *, is_commit: bool
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, is_commit: bool
     ) -> Reply[ErrorCode]:
         """Commit or abort; the response follows when the decision is committed, and the markers
         later.
@@ -207,7 +207,7 @@ class TransactionCoordinator:
         return shaped(self._decide(transactional_id, query), _code)
 
     def end_with_bump(
-        self, transactional_id: str, producer: Producer, *, is_commit: bool
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, is_commit: bool
     ) -> Reply[TransitionResult]:
         """Commit or abort as `end` does; the client continues with `producer` of the result
         (KIP-890).
@@ -248,7 +248,7 @@ class TransactionCoordinator:
     def verify(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partition: TopicPartition,
         *,
         is_committed: bool = False,

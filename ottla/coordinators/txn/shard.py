@@ -22,7 +22,7 @@ from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, after
 from ottla.coordinators.txn import machine, records
 from ottla.coordinators.txn.machine import TransitionResult
-from ottla.coordinators.txn.records import Change
+from ottla.coordinators.txn.records import TransactionUpdate
 from ottla.coordinators.txn.sending import RETRY_MS, Sending
 from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.state import (
@@ -173,7 +173,7 @@ class TransactionShard:
     def _store(self, transaction: TransactionMetadata) -> asyncio.Future[None]:
         """Append and replay; raises ApiError if nothing was written."""
         transactional_id = transaction.transactional_id
-        change = Change(transactional_id, transaction)
+        change = TransactionUpdate(transactional_id, transaction)
         record = records.encode(change, self._clock.time_ms(), self._around.version())
         before = self.committed(transactional_id)
         committed = self._host.append([record])
@@ -334,7 +334,7 @@ class TransactionShard:
                     "transactional id expired transactional_id=%r", transaction.transactional_id
                 )
                 tombstones.append(
-                    records.encode(Change(transaction.transactional_id, None), now_ms, 0)
+                    records.encode(TransactionUpdate(transaction.transactional_id, None), now_ms, 0)
                 )
         is_written = True
         if tombstones:

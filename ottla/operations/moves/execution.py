@@ -50,7 +50,7 @@ class MovePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MoveProgress:
     """The state of each partition of a plan with its replicas, and the directories of the replicas
     that the plan moves between directories. A state is "moving", "complete" or "different".
 
@@ -102,7 +102,7 @@ def start(brokers: Brokers, plan: MovePlan, bytes_per_second: int | None) -> Non
     _move(brokers, plan.directories)
 
 
-def progress_of(brokers: Brokers, plan: MovePlan) -> Progress:
+def progress_of(brokers: Brokers, plan: MovePlan) -> MoveProgress:
     """Return the progress of a plan."""
     moves = admin.list_partition_reassignments(brokers)
     found = _directories(brokers, plan)
@@ -113,7 +113,9 @@ def progress_of(brokers: Brokers, plan: MovePlan) -> Progress:
         )
         for key, present in states(brokers, plan.targets, moves).items()
     }
-    return Progress(rows, found, bool(moves) or any(state.is_moving for state in found.values()))
+    return MoveProgress(
+        rows, found, bool(moves) or any(state.is_moving for state in found.values())
+    )
 
 
 def find_moves(brokers: Brokers, plan: MovePlan) -> Cancellation:

@@ -38,7 +38,7 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     text = request.transactional_id_pattern
     try:
-        pattern = patterns.Pattern(text) if text else None
+        pattern = patterns.SubscriptionPattern(text) if text else None
     except ApiError as error:
         return ListTransactionsResponse(error_code=error.code)
     states = {STATE_OF_NAME[name] for name in request.state_filters if name in STATE_OF_NAME}

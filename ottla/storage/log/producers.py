@@ -56,7 +56,7 @@ class WrittenBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class Producer:
+class ProducerStateEntry:
     """One producer id. `batches` are oldest first and all of `epoch`.
 
     `last_timestamp` (ms) is the time of its last batch, by which it expires. `markers_count` is how
@@ -94,7 +94,7 @@ class ProducerState:
     """All producers of a log, valid for every record before `end_offset`."""
 
     def __init__(self, end_offset: int = 0) -> None:
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
         self.end_offset = end_offset
         # First offset of each open transaction, in rising order.
         self.open_transactions: dict[int, int] = {}
@@ -217,11 +217,13 @@ class ProducerState:
         bisect.insort(self.undecided, ended, key=_first_offset)
         return ended
 
-    def _producer(self, header: BatchHeader) -> Producer:
+    def _producer(self, header: BatchHeader) -> ProducerStateEntry:
         """Return the producer; a new epoch begins without batches."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
+            producer = self.producers[header.producer_id] = ProducerStateEntry(
+                header.producer_epoch
+            )
         elif producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
@@ -320,7 +322,7 @@ class ProducerState:
 
     def _load(self, rows: Iterable[tuple[int, ...]]) -> None:
         for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, first in rows:
-            producer = self.producers[producer_id] = Producer(epoch, timestamp)
+            producer = self.producers[producer_id] = ProducerStateEntry(epoch, timestamp)
             producer.coordinator_epoch = coordinator
             producer.transaction_first_offset = first
             if offset >= 0:

@@ -17,7 +17,7 @@ from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.port import Coordination
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.output import Output, Progress
+from ottla.tools.output import Output, ProgressBar
 from ottla.tools.zookeeper.sessions import begin
 
 OpenTree = AbstractAsyncContextManager[Coordination]
@@ -110,7 +110,7 @@ async def _copy(
         async with tree_copy.target as target:
             await zookeeper_transfer.check_vacant(target, tree_copy.name, nodes, replace=replace)
             await zookeeper_transfer.remove_others(target, nodes)
-            with Progress("nodes", len(nodes)) as progress:
+            with ProgressBar("nodes", len(nodes)) as progress:
                 async for count in zookeeper_transfer.write(target, nodes):
                     progress.advance(count)
     return nodes

@@ -5,7 +5,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.replication.follower_fetches import (
     Diverged,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
     FollowerFetchLimits,
@@ -66,7 +66,7 @@ def test_records_continue_the_log_at_the_requested_offset() -> None:
     result, followed = fetches()
     requested(result)
     (effect,) = result.received(response(records=b"x", high_watermark=6), 0.0, BACKOFF)
-    assert isinstance(effect, Fetched)
+    assert isinstance(effect, FetchedPartition)
     assert effect.followed is followed
     assert effect.data.high_watermark == 6
 
