@@ -77,7 +77,9 @@ class Leadership:
                 partition.is_being_reassigned for partition in former.partitions
             ):
                 continue
-            rules = reassignment.Rules(context.image.brokers, is_unclean=context.is_unclean(name))
+            rules = reassignment.ReassignmentConditions(
+                context.image.brokers, is_unclean=context.is_unclean(name)
+            )
             finished = [
                 after
                 for partition in former.partitions
@@ -175,7 +177,7 @@ class Leadership:
     ) -> list[PartitionChangeResult]:
         context = self._context
         name = requests[0].topic
-        rules = reassignment.Rules(
+        rules = reassignment.ReassignmentConditions(
             context.image.brokers, may_change_factor, context.is_unclean(name)
         )
         former = context.image.topic(name)

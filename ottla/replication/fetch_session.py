@@ -15,7 +15,7 @@ _EPOCH_MAX = 2**31 - 1
 Key = tuple[bytes, int]
 
 
-class Position(NamedTuple):
+class SessionPosition(NamedTuple):
     """The position of one partition in a request; the session sends it again only if it has
     changed.
     """
@@ -31,7 +31,7 @@ class SessionRequest(NamedTuple):
 
     session_id: int
     epoch: int
-    changed: Mapping[Key, Position]
+    changed: Mapping[Key, SessionPosition]
     forgotten: tuple[Key, ...]
 
 
@@ -42,9 +42,9 @@ class FetchSession:
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
         # The leader's knowledge of each partition, if the session is incremental.
-        self._known: dict[Key, Position] = {}
+        self._known: dict[Key, SessionPosition] = {}
 
-    def next_request(self, positions: Mapping[Key, Position]) -> SessionRequest:
+    def next_request(self, positions: Mapping[Key, SessionPosition]) -> SessionRequest:
         """Return the request that makes `positions` the partitions of the session."""
         if self._epoch == INITIAL_EPOCH:
             self._known = dict(positions)

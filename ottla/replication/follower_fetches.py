@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_session import FetchSession, Key, Position
+from ottla.replication.fetch_session import FetchSession, Key, SessionPosition
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -32,7 +32,7 @@ UNKNOWN_LAG = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FollowerFetchLimits:
     """The sizes and times of follower fetches (replica.fetch.*)."""
 
     partition_bytes_max: int = 1024**2
@@ -79,12 +79,14 @@ class Followed:
         self.offset, self.last_epoch = offset, last_epoch
         self.log_start_offset = log_start_offset
 
-    def position(self) -> Position:
+    def position(self) -> SessionPosition:
         """Return the position for the next request."""
-        return Position(self.offset, self.leader_epoch, self.last_epoch, self.log_start_offset)
+        return SessionPosition(
+            self.offset, self.leader_epoch, self.last_epoch, self.log_start_offset
+        )
 
 
-class Fetched(NamedTuple):
+class FetchedPartition(NamedTuple):
     """Records or only offsets of the leader; the records continue the log at `followed.offset`."""
 
     followed: Followed
@@ -105,7 +107,7 @@ class OutOfRange(NamedTuple):
     followed: Followed
 
 
-Effect = Fetched | Diverged | OutOfRange
+Effect = FetchedPartition | Diverged | OutOfRange
 
 # The leader is another one, or not ready yet.
 _RETRIABLE = frozenset(
@@ -190,7 +192,9 @@ class FollowerFetches:
         ]
         return min(due_times) if due_times else None
 
-    def next_request(self, now: float, broker_epoch: int, limits: Limits) -> FetchRequest | None:
+    def next_request(
+        self, now: float, broker_epoch: int, limits: FollowerFetchLimits
+    ) -> FetchRequest | None:
         """Return the next request; None if no partition is due."""
         due = [
             followed
@@ -253,7 +257,7 @@ class FollowerFetches:
         if error is ErrorCode.NONE and diverging is not None and diverging.end_offset >= 0:
             return Diverged(followed, diverging.epoch, diverging.end_offset)
         if error is ErrorCode.NONE:
-            return Fetched(followed, data)
+            return FetchedPartition(followed, data)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return OutOfRange(followed)
         pause = backoff
@@ -280,7 +284,7 @@ def _code(number: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def _topics(changed: Mapping[Key, Position], bytes_max: int) -> list[FetchTopic]:
+def _topics(changed: Mapping[Key, SessionPosition], bytes_max: int) -> list[FetchTopic]:
     topics: dict[bytes, FetchTopic] = {}
     for (topic_id, number), position in changed.items():
         topic = topics.get(topic_id)

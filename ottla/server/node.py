@@ -28,7 +28,7 @@ from ottla.controller import state
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.replication.replicas import Replicas
-from ottla.server.brokers.membership import Environment, Membership
+from ottla.server.brokers.membership import BrokerMembership, Environment
 from ottla.server.brokers.peers import Peers
 from ottla.server.composition import Composition, Identity, Settings
 from ottla.server.config import broker_loggers
@@ -103,7 +103,7 @@ class Node:
         self.failure: StorageError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._replicas: Replicas | None = None
-        self._membership: Membership | None = None
+        self._membership: BrokerMembership | None = None
         self._broker: Broker | None = None
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
@@ -249,7 +249,7 @@ class Node:
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=identity.secret is None
         )
-        membership = self._membership = Membership(
+        membership = self._membership = BrokerMembership(
             session,
             self._new_session,
             self._listeners.advertised_endpoints(),

@@ -32,7 +32,7 @@ from ottla.server.produce.admission import Admission
 from ottla.server.produce.markers import ReplicaMarkers
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers import ProducerState
-from ottla.testing.sim.cluster.run import Result, simulate
+from ottla.testing.sim.cluster.run import RunResult, simulate
 from ottla.testing.sim.cluster.scenario import load
 from ottla.testing.sim.files import SimFile
 
@@ -393,14 +393,14 @@ PLANTED: dict[str, PlantedBug] = {
 }
 
 
-def play(bug: PlantedBug, seed: int) -> Result:
+def play(bug: PlantedBug, seed: int) -> RunResult:
     """Run one seed of the bug's scenario with the bug planted."""
     with pytest.MonkeyPatch.context() as patch:
         bug.plant(patch)
         return simulate(load(SCENARIOS / f"{bug.scenario}.toml"), seed)
 
 
-def finding(bug: PlantedBug, result: Result) -> str:
+def finding(bug: PlantedBug, result: RunResult) -> str:
     """Return the problem that shows the bug; empty if no problem was found.
 
     An unexpected exception does not count: the bug may have been planted in code that has changed.

@@ -161,7 +161,7 @@ def execute(
                 f"{move.topic}-{move.partition} has the replicas {_text(replicas or ()) or 'none'} "
                 f"now, not {_text(move.before)} as in the plan. Make the plan again.",
             )
-    plan = execution.Plan(
+    plan = execution.MovePlan(
         {(move.topic, move.partition): move.before for move in moves},
         {(move.topic, move.partition): move.after for move in moves},
     )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ottla.base.errors import ConfigError
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
-from ottla.client.admin.transactions import ActiveProducer, Transaction
+from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
 from ottla.client.brokers import Brokers
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
@@ -194,7 +194,7 @@ def _listed(node: int, row: TransactionState) -> TransactionRow:
     )
 
 
-def _described(transaction: Transaction, now_ms: int) -> TransactionRow:
+def _described(transaction: TransactionDescription, now_ms: int) -> TransactionRow:
     is_open = transaction.state in _OPEN_STATES and transaction.start_ms >= 0
     age_ms = now_ms - transaction.start_ms
     return TransactionRow(

@@ -15,7 +15,7 @@ _DIRECTORIES_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MovePlan:
     """The present and the future replicas of partitions, and the directories of some replicas."""
 
     current: Assignment
@@ -34,7 +34,7 @@ class Plan:
         """Return the partitions with replicas whose directories are named."""
         return {(replica.topic, replica.partition) for replica in self.directories}
 
-    def changes(self) -> "Plan":
+    def changes(self) -> "MovePlan":
         """Return the plan of the partitions whose replicas change or whose directories are named."""
         named = self.with_directories()
         changed = [
@@ -42,7 +42,7 @@ class Plan:
             for key, replicas in self.targets.items()
             if replicas != self.current[key] or key in named
         ]
-        return Plan(
+        return MovePlan(
             {key: self.current[key] for key in changed},
             {key: self.targets[key] for key in changed},
             self.directories,
@@ -50,7 +50,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MoveProgress:
     """The state of each partition of a plan with its replicas, and the directories of the replicas
     that the plan moves between directories. A state is "moving", "complete" or "different".
 
@@ -77,7 +77,7 @@ class Cancellation:
         return list(dict.fromkeys([*self.moves, *back]))
 
 
-def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
+def start(brokers: Brokers, plan: MovePlan, bytes_per_second: int | None) -> None:
     """Start the moves of a plan, with a limit of their traffic if it is given.
 
     ConfigError if the limit is no positive number.
@@ -102,7 +102,7 @@ def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
     _move(brokers, plan.directories)
 
 
-def progress_of(brokers: Brokers, plan: Plan) -> Progress:
+def progress_of(brokers: Brokers, plan: MovePlan) -> MoveProgress:
     """Return the progress of a plan."""
     moves = admin.list_partition_reassignments(brokers)
     found = _directories(brokers, plan)
@@ -113,10 +113,12 @@ def progress_of(brokers: Brokers, plan: Plan) -> Progress:
         )
         for key, present in states(brokers, plan.targets, moves).items()
     }
-    return Progress(rows, found, bool(moves) or any(state.is_moving for state in found.values()))
+    return MoveProgress(
+        rows, found, bool(moves) or any(state.is_moving for state in found.values())
+    )
 
 
-def find_moves(brokers: Brokers, plan: Plan) -> Cancellation:
+def find_moves(brokers: Brokers, plan: MovePlan) -> Cancellation:
     """Return the moves of a plan that are under way."""
     moves = admin.list_partition_reassignments(brokers)
     return Cancellation(
@@ -133,7 +135,7 @@ def cancel(brokers: Brokers, cancellation: Cancellation) -> bool:
     return bool(cancellation.partitions()) and not admin.list_partition_reassignments(brokers)
 
 
-def remove_limits(brokers: Brokers, plan: Plan) -> None:
+def remove_limits(brokers: Brokers, plan: MovePlan) -> None:
     """Remove the limits of the brokers that run, and of the topics of a plan."""
     _, live, names = limited(brokers, plan.targets)
     throttles.clear(brokers, live, names)
@@ -148,7 +150,7 @@ def _ignore(replica: Replica, directory: str) -> None:
     """Do nothing: a plan is reported when all of its moves have started."""
 
 
-def _directories(brokers: Brokers, plan: Plan) -> dict[Replica, Directories]:
+def _directories(brokers: Brokers, plan: MovePlan) -> dict[Replica, Directories]:
     live = {replica.broker for replica in plan.directories} & set(brokers.node_ids())
     return {
         replica: state
@@ -158,7 +160,7 @@ def _directories(brokers: Brokers, plan: Plan) -> dict[Replica, Directories]:
 
 
 def _state(
-    plan: Plan,
+    plan: MovePlan,
     key: TopicPartition,
     present: tuple[int, ...] | None,
     found: Mapping[Replica, Directories],

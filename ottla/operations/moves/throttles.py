@@ -32,15 +32,15 @@ def throttle(
     `moves` are the moves under way, whose new replicas are still copied. If `live` is given, only
     brokers in it get a limit.
     """
-    limits = limits_of(targets, current, moves)
+    throttled = throttled_replicas(targets, current, moves)
     # Brokers first: one that knows no such limit refuses before anything has changed.
-    chosen = limits.brokers if live is None else limits.brokers & set(live)
+    chosen = throttled.brokers if live is None else throttled.brokers & set(live)
     set_rates(brokers, chosen, bytes_per_second)
-    for topic, values in limits.replicas.items():
+    for topic, values in throttled.replicas.items():
         _set(brokers, configs.ResourceType.TOPIC, topic, dict(zip(REPLICAS, values, strict=True)))
 
 
-class Limits(NamedTuple):
+class ThrottledReplicas(NamedTuple):
     """The brokers that a limit needs, and the values of the topics' options: who sends and who
     receives.
     """
@@ -49,11 +49,11 @@ class Limits(NamedTuple):
     replicas: dict[str, tuple[str, str]]
 
 
-def limits_of(
+def throttled_replicas(
     targets: Mapping[Key, Sequence[int]],
     current: Mapping[Key, Sequence[int]],
     moves: Mapping[Key, Reassignment],
-) -> Limits:
+) -> ThrottledReplicas:
     """Return what a limit of new replicas concerns. Pure."""
     topics: dict[str, tuple[set[str], set[str]]] = {}
     involved: set[int] = set()
@@ -64,7 +64,7 @@ def limits_of(
         leaders |= {f"{partition}:{broker}" for broker in sources}
         followers |= {f"{partition}:{broker}" for broker in {*replicas} - {*sources}}
         involved |= {*sources, *replicas}
-    return Limits(
+    return ThrottledReplicas(
         involved,
         {
             topic: (",".join(sorted(leaders)), ",".join(sorted(followers)))

@@ -77,7 +77,7 @@ class Environment:
     authorizer: "Authorizer | None"
 
 
-class Membership:
+class BrokerMembership:
     """The broker's membership in the cluster, from its registration until it leaves.
 
     `session` is the broker's first one, and `connect` starts one in place of a lost one. The broker

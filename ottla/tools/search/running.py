@@ -14,7 +14,7 @@ from ottla.client.raw.consumer import ConsumedRecord
 from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.server.search.filters import Filters, Matcher
 from ottla.tools.http_addresses import parse_address
-from ottla.tools.output import Output, Progress, count_text, note
+from ottla.tools.output import Output, ProgressBar, count_text, note
 from ottla.tools.record.formats import compile_format, json_format
 from ottla.tools.search.local import LocalSearch
 from ottla.tools.search.remote import RemoteSearch, addresses
@@ -36,7 +36,7 @@ def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str,
 
     known = {} if options["local"] else _addresses(brokers, options["http"])
     total = sum(end - start for start, end in search.ranges.values())
-    with StopSignals() as stop, Progress("Searching", total) as progress:
+    with StopSignals() as stop, ProgressBar("Searching", total) as progress:
         runner = RemoteSearch(brokers, known, search) if known else LocalSearch(brokers, search)
         result = runner.run(show, progress.advance, stop)
     _report(result, output, in_brokers=bool(known), is_stopped=stop.requested)

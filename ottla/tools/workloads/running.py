@@ -22,7 +22,7 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.errors import TimedOut
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
-from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan, TopicPlan
+from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, ProducePlan, TopicPlan, WorkloadPlan
 
 # The brokers of a workload without an address run in this process.
 _start_cluster = deferred("ottla.testing.cluster", "Cluster")
@@ -122,7 +122,7 @@ class Report:
         }
 
 
-def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
+def run_plan(plan: WorkloadPlan, say: Callable[[str], None]) -> Report:
     """Run a workload; `say` is called with a line for each fault."""
     with ExitStack() as stack:
         cluster: Cluster | None = None
@@ -164,7 +164,11 @@ class _Run:
     """One run; its threads share nothing but finished results."""
 
     def __init__(
-        self, plan: Plan, bootstrap: str, cluster: Cluster | None, say: Callable[[str], None]
+        self,
+        plan: WorkloadPlan,
+        bootstrap: str,
+        cluster: Cluster | None,
+        say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._bootstrap = bootstrap

@@ -1,11 +1,11 @@
 """The follower's half of a fetch session."""
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_session import FetchSession, Position
+from ottla.replication.fetch_session import FetchSession, SessionPosition
 
 A = (b"a" * 16, 0)
 B = (b"b" * 16, 0)
-START = Position(offset=0, leader_epoch=1, last_fetched_epoch=-1, log_start_offset=0)
+START = SessionPosition(offset=0, leader_epoch=1, last_fetched_epoch=-1, log_start_offset=0)
 MOVED = START._replace(offset=5, last_fetched_epoch=1)
 
 

@@ -5,10 +5,10 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.replication.follower_fetches import (
     Diverged,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
     OutOfRange,
 )
 from ottla.wire.messages.fetch import (
@@ -22,7 +22,7 @@ from ottla.wire.messages.fetch import (
 TOPIC = b"t" * 16
 KEY = (TOPIC, 0)
 BACKOFF = 1.0
-LIMITS = Limits()
+LIMITS = FollowerFetchLimits()
 
 
 def fetches(*, offset: int = 7, last_epoch: int = 3) -> tuple[FollowerFetches, Followed]:
@@ -66,7 +66,7 @@ def test_records_continue_the_log_at_the_requested_offset() -> None:
     result, followed = fetches()
     requested(result)
     (effect,) = result.received(response(records=b"x", high_watermark=6), 0.0, BACKOFF)
-    assert isinstance(effect, Fetched)
+    assert isinstance(effect, FetchedPartition)
     assert effect.followed is followed
     assert effect.data.high_watermark == 6
 

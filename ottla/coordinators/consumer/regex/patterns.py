@@ -18,7 +18,7 @@ _REASONS = {
 }
 
 
-class Pattern:
+class SubscriptionPattern:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
@@ -68,4 +68,4 @@ def _reason(error: Exception) -> str:
 
 def check(text: str) -> None:
     """Raise INVALID_REGULAR_EXPRESSION unless the text is a valid regular expression."""
-    Pattern(text)
+    SubscriptionPattern(text)

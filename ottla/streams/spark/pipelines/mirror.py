@@ -21,9 +21,9 @@ from ottla.client.admin.offsets import (
     LATEST,
     list_offsets,
 )
+from ottla.client.arrow_table import read_table_of
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
-from ottla.client.table import read_table_of
 from ottla.operations.mirror.routes import Route, prepare, translated
 from ottla.operations.mirror.translation import Point, Translation
 from ottla.operations.offsets.resets import advance

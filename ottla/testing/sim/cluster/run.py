@@ -53,7 +53,7 @@ TOPICS = (STRICT, LOOSE, JOINT)
 
 
 @dataclass
-class Result:
+class RunResult:
     """The result of one run; `problems` are the violations, each as one line.
 
     `recovery_seconds` is the simulated time from the end of the faults until every replica was in
@@ -88,7 +88,7 @@ class Result:
 
 def simulate(
     scenario: Scenario, seed: int, schedule: Schedule | None = None, *, keep_trace: int = 0
-) -> Result:
+) -> RunResult:
     """Run a scenario. A fault of the brokers is reported in the result and never raised."""
     # Cycles of dead brokers are collected between runs: during a run it takes a third of the time.
     was_enabled = gc.isenabled()
@@ -97,7 +97,7 @@ def simulate(
         with World(seed, keep_trace=keep_trace) as world:
             if schedule is None:
                 schedule = scenario.schedule(world.stream("schedule"))
-            run = _Run(world, scenario, Result(seed, schedule))
+            run = _Run(world, scenario, RunResult(seed, schedule))
             try:
                 world.run(run.play())
             except (AssertionError, ExceptionGroup, OSError, OttlaError) as error:
@@ -120,7 +120,7 @@ def _describe(error: BaseException) -> str:
 
 
 class _Run:
-    def __init__(self, world: World, scenario: Scenario, result: Result) -> None:
+    def __init__(self, world: World, scenario: Scenario, result: RunResult) -> None:
         self.result = result
         self._world = world
         self._scenario = scenario
