@@ -68,13 +68,14 @@ class Brokers:
         self._lingering = frozenset(registered.keys() - live.keys())
         return live
 
-    def is_unclean(self, topic: str) -> bool:
-        """Return True if the topic may get a leader that is not in sync.
+    @property
+    def lingering(self) -> frozenset[int]:
+        """The registered brokers whose process has ended.
 
-        False while a broker's process has ended and its session has not: the broker may restart
-        before the session expires, and no record is lost.
+        Each may restart before its session expires, and no record is lost: a partition gets no
+        leader that is not in sync while a member of its ISR is one of them.
         """
-        return not self._lingering and self._context.is_unclean(topic)
+        return self._lingering
 
     def presume_gone(self, broker: BrokerImage) -> None:
         """Treat a broker as gone until it has proven to be alive in the same registration."""
@@ -117,7 +118,9 @@ class Brokers:
             sorted(change.removed),
         )
         before = context.image
-        await context.write_states(planner.plan_brokers(before, live, self.is_unclean))
+        await context.write_states(
+            planner.plan_brokers(before, live, context.is_unclean, self._lingering)
+        )
         for broker_id in change.removed:
             context.outbox.close_lane(broker_id)
         for broker_id in change.registered:
@@ -125,6 +128,20 @@ class Brokers:
         context.send(before, change.registered)
         self._deletions.brokers_changed(change)
         await self._deletions.proceed()
+
+    async def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Elect leaders for offline partitions of a topic, None for all, that now may have one."""
+        context = self._context
+        before = context.image
+        await context.retried(partial(self._elect, topic))
+        if context.image is not before:
+            context.send(before)
+
+    async def _elect(self, topic: str | None) -> None:
+        context = self._context
+        await context.write_states(
+            planner.plan_elections(context.image, context.is_unclean, self._lingering, topic)
+        )
 
     # -- controlled shutdown ------------------------------------------------------------------
 
@@ -191,7 +208,9 @@ class Brokers:
     ) -> None:
         context = self._context
         before = context.image
-        after = planner.plan_failures(before, broker_id, failed, self.is_unclean)
+        after = planner.plan_failures(
+            before, broker_id, failed, context.is_unclean, self._lingering
+        )
         if after is not before:
             await context.write_states(after)
             _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))

@@ -149,6 +149,12 @@ class Controller:
             # After a reconnect or in a new session the controller queries every replica anyway.
             _log.warning("failed log directory was not reported error=%s", error)
 
+    def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Elect leaders for the offline partitions of a topic, None for all, if this broker is the
+        controller; unclean.leader.election.enable has been set.
+        """
+        self._post_to_term(lambda term: term.brokers.unclean_elections_enabled(topic))
+
     async def _register(self) -> None:
         self.session.on_session(self._session_changed)
         self._broker = replace(self._broker, epoch=NO_EPOCH)

@@ -121,7 +121,9 @@ class ControllerTerm:
             broker for broker in live.values() if broker.id not in restarted
         ).with_topics(topic for topic in topics.values() if topic.name not in deletions)
         context.image = loaded
-        await context.write_states(planner.plan_brokers(loaded, live, self.brokers.is_unclean))
+        await context.write_states(
+            planner.plan_brokers(loaded, live, context.is_unclean, self.brokers.lingering)
+        )
         elected = context.image
         moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)

@@ -52,6 +52,7 @@ _log = logging.getLogger(__name__)
 INFORMED_SECONDS = 10.0
 # For a ZooKeeper server that is late.
 _MARGIN_SECONDS = 1.0
+_UNCLEAN = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -124,6 +125,10 @@ class BrokerMembership:
             environment.clock,
             environment.tasks,
         )
+        # Every broker follows these options; only the controller elects.
+        self._was_unclean = current.options.boolean(_UNCLEAN)
+        environment.configs.on_topic.append(self._topic_options_changed)
+        environment.configs.on_broker.append(self._broker_options_changed)
         self.isr_changes: IsrChanges = IsrProposals(
             node_id, self.controller, self._link, environment.clock, environment.tasks
         )
@@ -224,6 +229,15 @@ class BrokerMembership:
         if update.deleted:
             self._environment.configs.forget_topics(update.deleted)
             self._groups.topics_deleted(update.deleted)
+
+    def _topic_options_changed(self, topic: str, options: Snapshot) -> None:
+        if options.boolean(_UNCLEAN):
+            self.controller.unclean_elections_enabled(topic)
+
+    def _broker_options_changed(self, options: Snapshot) -> None:
+        was_unclean, self._was_unclean = self._was_unclean, options.boolean(_UNCLEAN)
+        if self._was_unclean and not was_unclean:
+            self.controller.unclean_elections_enabled(None)
 
     def _directory_failed(self) -> None:
         self._environment.tasks.supervise(

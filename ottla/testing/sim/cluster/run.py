@@ -28,6 +28,7 @@ from ottla.testing.sim.cluster.groups import ConsumerProtocolMember, GroupMember
 from ottla.testing.sim.cluster.invariants import Invariants
 from ottla.testing.sim.cluster.movers import Mover
 from ottla.testing.sim.cluster.nemesis import Nemesis
+from ottla.testing.sim.cluster.operators import Operator
 from ottla.testing.sim.cluster.producers import IdempotentProducer, WeakProducer
 from ottla.testing.sim.cluster.replicas import divergences
 from ottla.testing.sim.cluster.scenario import Scenario, Schedule
@@ -166,6 +167,8 @@ class _Run:
             workers.append(ConsumerProtocolMember(work, f"m{number}", "assigned"))
         for number in range(counts.movers):
             workers.append(Mover(work, f"r{number}", self._scenario.replicas))
+        for number in range(counts.operators):
+            workers.append(Operator(work, f"o{number}", self._scenario.replicas))
         for number in range(counts.transactional):
             workers.append(TransactionalProducer(work, f"t{number}"))
         return workers
@@ -234,7 +237,7 @@ class _Run:
                 producers = [
                     worker
                     for worker in self._workers
-                    if not isinstance(worker, Consumer | GroupMember | Mover)
+                    if not isinstance(worker, Consumer | GroupMember | Mover | Operator)
                 ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(
