@@ -7,6 +7,7 @@ ReplicaManager.readFromLog and Partition.fetchRecords.
 """
 
 import asyncio
+from collections.abc import Collection
 from typing import Protocol, cast
 
 from ottla.base.buffers import Buffer
@@ -28,6 +29,7 @@ from ottla.server.fetch.reading import (
 from ottla.server.fetch.response import response_of
 from ottla.server.fetch.sessions import (
     FIRST_VERSION_WITH_TOPIC_IDS,
+    Ended,
     FetchPlan,
     FetchSessions,
     PartitionFetch,
@@ -96,18 +98,33 @@ def handle(
         return FetchResponse(error_code=int(error.code))
     fetch = _FollowerFetch(context, request, plan)
     fetch.note_positions(broker_epoch)
-    reading = fetch.read()
+    reading = fetch.read(plan.partitions)
     if reading.cold:
         return context.broker.tasks.spawn(fetch.read_cold(reading), "cold fetch of a follower")
     if fetch.is_enough(reading) or request.max_wait_ms <= 0 or plan.is_empty:
         return fetch.respond(reading)
+    fetch.park(reading)
     return wait(context, request, plan, reading, fetch)
 
 
 class _FollowerFetch:
-    """One request of a follower; `read` may be repeated while it waits."""
+    """One request of a follower.
 
-    __slots__ = ("_context", "_plan", "_refused", "_replica", "_request")
+    While it waits, a wake-up reads the partitions that have changed. The others are read for the
+    response, except those whose end the follower has reached.
+    """
+
+    __slots__ = (
+        "_changed",
+        "_context",
+        "_fetches",
+        "_known",
+        "_plan",
+        "_refused",
+        "_replica",
+        "_request",
+        "_unfinished",
+    )
 
     def __init__(self, context: FollowerContext, request: FetchRequest, plan: FetchPlan) -> None:
         self._context = context
@@ -116,6 +133,12 @@ class _FollowerFetch:
         self._replica = replica_of(request)[0]
         # The partitions whose positions could not be noted.
         self._refused: dict[PartitionFetch, ApiError] = {}
+        # While the fetch waits: the partitions that it has read, those that have changed since,
+        # those with too few bytes, and the results of those that have nothing until they change.
+        self._fetches: dict[Watched, PartitionFetch] = {}
+        self._changed: dict[PartitionFetch, None] = {}
+        self._unfinished: dict[PartitionFetch, None] = {}
+        self._known: dict[PartitionFetch, Ended] = {}
 
     def _find(self, fetch: PartitionFetch) -> Partition:
         replicas = self._context.broker.replicas
@@ -150,8 +173,10 @@ class _FollowerFetch:
             except ApiError as error:
                 self._refused[fetch] = error
 
-    def read(self, *, only_if_cached: bool = True) -> FetchPass:
-        """Read every partition of the plan up to the end of its log."""
+    def read(
+        self, partitions: Collection[PartitionFetch], *, only_if_cached: bool = True
+    ) -> FetchPass:
+        """Read partitions up to the ends of their logs; known results are taken over."""
         broker = self._context.broker
         reading = FetchPass()
         # The limit of the traffic to followers is exceeded (KIP-73).
@@ -190,7 +215,7 @@ class _FollowerFetch:
 
         # Whatever other clients have not read: a replica must not fall behind because of them.
         remaining_bytes = min(self._request.max_bytes, RESPONSE_BYTES_MAX)
-        return read_each(self._context, self._plan.partitions, read_one, remaining_bytes, reading)
+        return read_each(self._context, partitions, read_one, remaining_bytes, reading, self._known)
 
     def is_enough(self, reading: FetchPass) -> bool:
         """Return True if the response is worth sending before the timeout."""
@@ -204,14 +229,46 @@ class _FollowerFetch:
         await reading.warm()
         return self.expire()
 
-    def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the response if it is worth sending, now that a partition has changed."""
-        reading = self.read(only_if_cached=False)
-        return self.respond(reading) if self.is_enough(reading) else None
+    def park(self, reading: FetchPass) -> None:
+        """Begin to wait after a pass over all partitions of the plan."""
+        self._fetches = {partition: fetch for fetch, partition in reading.partitions.items()}
+        self._keep(reading)
+
+    def _keep(self, reading: FetchPass) -> None:
+        """Note what a pass without enough bytes has found."""
+        self._known.update((ended[0], ended) for ended in reading.ended)
+        self._unfinished.update((fetch, None) for fetch, data in reading.results if data.records)
+
+    def note(self, changed: Watched) -> None:
+        """Remember that a partition has to be read again."""
+        assert isinstance(changed, Partition)
+        fetch, session = self._fetches.get(changed), self._plan.session
+        if fetch is None and session is not None:
+            # It was idle until now.
+            fetch = session.fetch_of(changed)
+        if fetch is not None:
+            self._known.pop(fetch, None)
+            self._changed[fetch] = None
+
+    def check(self) -> FetchResponse | None:
+        """Return the response if it is worth sending, now that partitions have changed."""
+        changed, self._changed = self._changed | self._unfinished, {}
+        self._unfinished.clear()
+        partitions = self._plan.partitions
+        if len(changed) < len(partitions):
+            reading = self.read(changed, only_if_cached=False)
+            if not self.is_enough(reading):
+                self._keep(reading)
+                return None
+        reading = self.read(partitions, only_if_cached=False)
+        if self.is_enough(reading):
+            return self.respond(reading)
+        self._keep(reading)
+        return None
 
     def expire(self) -> FetchResponse:
         """Return the response with the available records, from the disk if necessary."""
-        return self.respond(self.read(only_if_cached=False))
+        return self.respond(self.read(self._plan.partitions, only_if_cached=False))
 
     def respond(self, reading: FetchPass) -> FetchResponse:
         """Return the response, and count the records that it has."""

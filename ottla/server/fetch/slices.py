@@ -52,9 +52,12 @@ class Changes:
             partition.waiters[self] = None
             self._watched.append(partition)
 
-    def look(self, changed: Watched) -> None:
-        """Note a change."""
+    def note(self, changed: Watched) -> None:
+        """Remember a change."""
         self._changed.add(changed)
+
+    def look(self) -> None:
+        """Do nothing: the fetch ends by itself."""
 
     def finish(self) -> None:
         """Do nothing: the fetch ends by itself."""
