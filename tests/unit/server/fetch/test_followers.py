@@ -1,6 +1,7 @@
 """Fetches of followers: which partitions of a session the leader looks at."""
 
 import asyncio
+import itertools
 from collections import Counter
 from collections.abc import AsyncIterator
 from types import SimpleNamespace
@@ -11,6 +12,8 @@ import pytest_asyncio
 
 from ottla.cluster.image import PartitionImage, TopicImage
 from ottla.replication.partition import Partition
+from ottla.server.fetch import followers
+from ottla.server.fetch.slices import Changes
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from tests.handlers.logs import NODE, OTHER, LogsBroker, logs_broker
@@ -223,3 +226,67 @@ async def test_a_leader_that_resigns_ends_the_wait(broker: LogsBroker) -> None:
     errors = [item.error_code for item in (await waiting).responses[0].partitions]
     assert errors[:2] == [0, 0]
     assert errors[2] != 0
+
+
+@pytest.fixture
+def slow(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a slice be over after each partition."""
+    monkeypatch.setattr(followers, "PARTITIONS_AT_ONCE", 1)
+    times = itertools.count(100.0)
+    monkeypatch.setattr(broker.clock, "monotonic", lambda: next(times))
+
+
+async def until_read(following: Following, number: int) -> None:
+    """Wait until a fetch has read a partition, and not yet the others."""
+    async with asyncio.timeout(10):
+        while not any(isinstance(one, Changes) for one in following.partition(number).waiters):
+            await asyncio.sleep(0)
+
+
+@pytest.mark.usefixtures("slow")
+async def test_many_partitions_are_read_a_few_at_a_time(broker: LogsBroker) -> None:
+    """Other requests are served in between; the response is the same."""
+    following = Following(broker, 50)
+    broker.write("t", b"a", number=30)
+    response, turns = following.request(0), 0
+    while not response.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert turns >= 50
+    assert [item.partition_index for item in response.result().responses[0].partitions] == list(
+        range(50)
+    )
+    assert with_records(response.result()) == [30]
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_change_while_the_others_are_read_is_not_missed(broker: LogsBroker) -> None:
+    """The response has the records; a change without records does not end the wait."""
+    following = Following(broker, 3)
+    waiting = following.request(0)
+    await until_read(following, 0)
+    following.partition(0).changed()
+    await turn()
+    await turn()
+    assert not waiting.done()
+    waiting.cancel()
+    waiting = following.request(0)
+    await until_read(following, 0)
+    broker.write("t", b"a", number=0)
+    assert with_records(await waiting) == [0]
+
+
+@pytest.mark.usefixtures("slow")
+async def test_a_fetch_of_a_lost_connection_notes_no_more_positions(broker: LogsBroker) -> None:
+    """The follower may have sent newer positions over its next connection."""
+    noted: list[int] = []
+    broker.isr_updates = cast(
+        Any,
+        SimpleNamespace(follower_fetched=lambda partition, _: noted.append(partition.partition)),
+    )
+    following = Following(broker, 3)
+    waiting = following.request(0)
+    await until_read(following, 0)
+    cast(Any, following.context.connection).is_closed = True
+    await waiting
+    assert noted == [0]
