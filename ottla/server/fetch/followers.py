@@ -8,10 +8,11 @@ ReplicaManager.readFromLog and Partition.fetchRecords.
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.replication import leading
@@ -35,13 +36,17 @@ from ottla.server.fetch.sessions import (
     FetchSessions,
     PartitionFetch,
 )
-from ottla.server.fetch.slices import Changes
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
+
+if TYPE_CHECKING:
+    from ottla.server.fetch import slices
+else:
+    slices = deferred_module("ottla.server.fetch.slices")
 
 NO_REPLICA = -1
 # More partitions are read in slices.
@@ -114,8 +119,8 @@ async def _read_in_slices(
 ) -> FetchResponse:
     """Note the positions of many partitions and read them, a few at a time."""
     broker = fetch.context.broker
-    changes = Changes(broker.replicas.delayed)
-    slices = Slices(broker.clock)
+    changes = slices.Changes(broker.replicas.delayed)
+    pace = Slices(broker.clock)
     reading = FetchPass()
     try:
         for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
@@ -123,7 +128,7 @@ async def _read_in_slices(
             fetch.note_positions(some, broker_epoch)
             fetch.read(some, reading=reading)
             changes.watch(reading.partitions[one] for one in some if one in reading.partitions)
-            await slices.pause()
+            await pace.pause()
             if fetch.context.connection.is_closed:
                 # The follower may have sent its next positions already.
                 return FetchResponse()
