@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.controller import events, state
 from ottla.controller.planning import elections, planner
 from ottla.controller.planning.notices import Notice
@@ -103,6 +103,12 @@ class Brokers:
     def _watch_failures(self, _path: str) -> None:
         self._context.post(lambda term: term.brokers.directories_failed())
 
+    async def planned(self, live: Mapping[int, BrokerImage]) -> ClusterImage:
+        """Return the image with these live brokers, and new leaders where they are needed."""
+        return await self._context.planned(
+            lambda image: planner.plan_brokers(image, live, self.is_unclean)
+        )
+
     async def brokers_changed(self) -> None:
         """Elect leaders for the partitions of brokers that registered, left or restarted."""
         context = self._context
@@ -117,12 +123,12 @@ class Brokers:
             sorted(change.removed),
         )
         before = context.image
-        await context.write_states(planner.plan_brokers(before, live, self.is_unclean))
+        await context.write_states(await self.planned(live))
         for broker_id in change.removed:
             context.outbox.close_lane(broker_id)
         for broker_id in change.registered:
             context.open_lane(live[broker_id])
-        context.send(before, change.registered)
+        await context.send(before, change.registered)
         self._deletions.brokers_changed(change)
         await self._deletions.proceed()
 
@@ -155,13 +161,15 @@ class Brokers:
         await context.retried(partial(self._shut_down, broker_id))
         remaining = shutdown.remaining(context.image, broker_id)
         _log.info("broker shuts down broker=%d remaining=%d", broker_id, len(remaining))
-        return events.Reply(remaining, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(remaining, deliveries)
 
     async def _shut_down(self, broker_id: int) -> None:
-        context = self._context
-        await context.write_states(
-            shutdown.plan_shutdown(context.image, broker_id, self._shutting_down)
+        shutting_down = self._shutting_down
+        after = await self._context.planned(
+            lambda image: shutdown.plan_shutdown(image, broker_id, shutting_down)
         )
+        await self._context.write_states(after)
 
     # -- log directories ----------------------------------------------------------------------
 
@@ -195,4 +203,4 @@ class Brokers:
         if after is not before:
             await context.write_states(after)
             _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))
-            context.send(before)
+            await context.send(before)
