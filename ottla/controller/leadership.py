@@ -45,7 +45,7 @@ class Leadership:
         results, topics = await context.retried(partial(self._alter_partitions, requests))
         if topics:
             await context.retried(partial(self.complete_moves, topics))
-            self.send_moves(before, topics)
+            await self.send_moves(before, topics)
         return events.Reply(results)
 
     async def _alter_partitions(
@@ -122,7 +122,8 @@ class Leadership:
         context = self._context
         before = context.image
         results = await context.retried(partial(self._elect_leaders, kind, partitions))
-        return events.Reply(results, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(results, deliveries)
 
     async def _elect_leaders(
         self,
@@ -156,12 +157,12 @@ class Leadership:
                 )
         if context.image is before:
             return events.Reply(results)
-        return events.Reply(results, self.send_moves(before, by_topic))
+        return events.Reply(results, await self.send_moves(before, by_topic))
 
-    def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+    async def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
         """Send the difference between `before` and the image, and delete the replicas dropped."""
         # Last: the new replicas may still be copying from these logs.
-        return self._context.send(before) + self.drop_replicas(before, topics)
+        return await self._context.send(before) + self.drop_replicas(before, topics)
 
     def drop_replicas(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
         """Delete the replicas that brokers no longer have since `before`."""

@@ -196,6 +196,8 @@ class Node:
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
     async def _start(self) -> Dispatcher:
+        self._loop_watch.start()
+        self._undo.callback(self._loop_watch.stop)
         self._undo.callback(broker_loggers.restore, broker_loggers.own_levels())
         await self._open_monitoring()
         session = await self._connect()
@@ -296,8 +298,6 @@ class Node:
             self.sources.cleaner = self._composition.cleaner(broker)
             self._tasks.supervise(self.sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
-        self._loop_watch.start()
-        self._undo.callback(self._loop_watch.stop)
         # First, while everything still works.
         self._undo.push_async_callback(self._give_up_leaders)
 
