@@ -1,7 +1,8 @@
 """The users of PLAIN in a file, which has salted hashes in place of passwords.
 
-To hash a password takes milliseconds, so another thread does it, one password at a time. The file is read again at the next login after a change. If it cannot be read then, the former users
-stay, with an error in the log.
+To hash a password takes milliseconds, so another thread does it, one password at a time. The file
+is read again at the next login after a change. If it cannot be read then, the former users stay,
+with an error in the log.
 """
 
 import hmac
