@@ -71,6 +71,9 @@ class OAuthExchange:
         self._validate = validate
         self._refusal = b""
 
+    def slow_part(self, message: bytes) -> None:
+        """Return None: the check of a token takes a part of a millisecond."""
+
     def step(self, message: bytes) -> bytes:
         """Accept the token, or return why it is refused."""
         if self._refusal and message == _CONFIRMATION:

@@ -92,12 +92,12 @@ class LocalCluster:
                 "coordination.listener needs a directory for the login of its clients"
             )
         options = option_tables.parse_broker_settings(self._settings[0]).snapshot
-        context = tls.server_context_of(tls.options_of(options), host)
+        encryption = tls.server_tls_of(tls.options_of(options), host, self._files, self._clock)
         rng = SystemRng()
         login = tree_login.ensure(self._files, self._directory, rng)
         self._server = TreeServer(tree, rng, login)
         try:
-            await self._server.open(RealNet(), host, port, context)
+            await self._server.open(RealNet(), host, port, encryption)
         except OSError as error:
             raise ConfigError(
                 f"coordination.listener: cannot listen on {host}:{port}: {error.strerror or error}. "

@@ -1,7 +1,8 @@
 """The identity of a peer: the login of a client, a certificate, or the proof of a broker."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ProtocolError
@@ -12,6 +13,9 @@ from ottla.security.exchanges import AuthenticationFailed, ClientExchange
 from ottla.security.principal import USER, Principal
 from ottla.security.sessions import Renewal, Session
 from ottla.server.quotas.entities import ANONYMOUS
+
+if TYPE_CHECKING:
+    from ottla.server.authentication.password_checks import PasswordChecks
 
 # Kafka's metrics have two windows of this time.
 _WINDOW_SECONDS = 30.0
@@ -138,6 +142,8 @@ class ClientLogin:
         self.has_turn = False
         # Why the client is refused, whatever its password is.
         self.refusal = ""
+        # Does the slow part of a step in another thread; None if no step has such a part.
+        self.checks: PasswordChecks | None = None
         self._terms = terms
         self._clock = clock
         self._counts = counts
@@ -173,6 +179,11 @@ class ClientLogin:
         # The exchange has not seen a password that is refused whatever it is.
         claimed = self.exchange.claimed or self.claimed or ""
         return FailedLogin(self._terms.mechanism, claimed, str(error))
+
+    def slow_part(self, message: bytes) -> Callable[[], None] | None:
+        """Return the part of the next step that takes milliseconds and was not done yet."""
+        is_refused = self.has_failed or self.refusal
+        return None if is_refused else self.exchange.slow_part(message)
 
     def step(self, message: bytes) -> bytes:
         """Return the reply; raises AuthenticationFailed, and so does any later message."""
