@@ -279,13 +279,14 @@ def _each(name: str, result: Figures, cpu: float) -> Figures:
 def measure(starts: Mapping[str, Start], folder: Path, words: argparse.Namespace) -> Values:
     """Start the servers and return the values of all rounds by figure and server."""
     figures: Values = defaultdict(lambda: defaultdict(list))
+    subjects = chosen(words.only)
     contests: dict[str, SecuredContest] = {}
     try:
         for name, start in starts.items():
             contests[name] = SecuredContest(start, folder, _WARM_SECONDS)
         for number in range(words.rounds + 1):
             order = sorted(starts, reverse=bool(number % 2))
-            for subject in chosen(words.only):
+            for subject in subjects:
                 for name in order:
                     print(f"round {number}: {subject} of {name}", file=sys.stderr, flush=True)
                     result = turn(contests[name], subject)

@@ -197,7 +197,7 @@ def start_ottla(
     """
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
     options = {**_SETTINGS, **(options or {})}
-    port = _first_port(options)
+    port = first_port(options)
     program = command or Path(sys.executable).with_name("ottla")
     arguments = [str(program), "up", "--data", str(data or folder / "data")]
     if "listeners" not in options:
@@ -207,7 +207,7 @@ def start_ottla(
     return Server("ottla", arguments, port, folder)
 
 
-def _first_port(options: Mapping[str, str]) -> int:
+def first_port(options: Mapping[str, str]) -> int:
     """Return the port of the first listener; a free port if the options have no listeners."""
     if "listeners" not in options:
         return free_port()
@@ -222,7 +222,7 @@ def start_kafka(version: str = KAFKA_VERSION, options: Mapping[str, str] | None 
     """
     folder = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
     options = {**_SETTINGS, **(options or {})}
-    port, controller = _first_port(options), free_port()
+    port, controller = first_port(options), free_port()
     (folder / "log4j.properties").write_text(_LOG4J)
     properties = folder / "server.properties"
     rows = {
