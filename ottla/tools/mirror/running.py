@@ -6,10 +6,10 @@ from typing import Any
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.operations.mirror.copying import Mirror, MirrorSettings
 from ottla.operations.mirror.routes import Route
 from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Anchor, parse_range
-from ottla.tools.mirror.copying import Mirror, MirrorSettings
 from ottla.tools.output import Output, ProgressBar, note
 from ottla.tools.signals import PATIENCE_S, StopSignals
 

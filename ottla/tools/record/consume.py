@@ -10,6 +10,7 @@ import click
 
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.client.transport import TopicPartition
 from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools import options
@@ -17,7 +18,6 @@ from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, ProgressBar
 from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 from ottla.tools.topic_partitions import check_partition
 

@@ -5,10 +5,10 @@ from typing import BinaryIO
 
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.client.transport import TopicPartition
 from ottla.tools.output import ProgressBar, note
 from ottla.tools.record.formats import Format
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 _POLL_S = 0.2

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.server.search.filters import Matcher
-from ottla.tools.record.goal import Goal
 from ottla.tools.search.request import OnMatch, Result, Search
 from ottla.tools.signals import StopSignals
 from ottla.wire.records.records import Record

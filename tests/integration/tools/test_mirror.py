@@ -7,20 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
-from ottla.operations.mirror import routes
+from ottla.client.raw.goal import Goal
+from ottla.operations.mirror import copying, routes
+from ottla.operations.mirror.copying import Mirror, MirrorSettings
 from ottla.operations.mirror.routes import Points, Route
 from ottla.operations.mirror.translation import Point
 from ottla.operations.offsets.positions import Anchor, Position
 from ottla.testing import Cluster
-from ottla.tools.mirror import copying
-from ottla.tools.mirror.copying import Mirror, MirrorSettings
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 pytestmark = pytest.mark.slow
@@ -260,6 +259,24 @@ def test_copy_onto_itself_by_another_address_is_refused(
     assert done.code == 1
     assert "source and target of 'a' are the same topic: name another target" in done.errors
     assert [row["name"] for row in run("topic", "list", "--output", "json").json] == ["a"]
+
+
+@pytest.mark.parametrize("path", [["a", "b", "a"], ["a", "b", "c", "a"]])
+def test_mirrors_in_a_circle_are_refused(ottla_cluster: Cluster, path: list[str]) -> None:
+    """Each would copy the records of the other again and again; a copy that ends is allowed."""
+    produce(ottla_cluster, "a", [b"1"])
+
+    def stop_at_once(_: Mirror, stop: _Stop) -> None:
+        stop.requested = True
+
+    *before, last = map(Route, path[:-1], path[1:])
+    with ottla_cluster.admin() as brokers:
+        for route in before:
+            _following(Mirror(brokers, brokers, [route], _FOLLOW, print), stop_at_once)
+        sentence = f"'{last.source}' is a copy of 'a'.* topic 'b.mirror-offsets'"
+        with pytest.raises(ConfigError, match=sentence):
+            Mirror(brokers, brokers, [last], _FOLLOW, print)
+        Mirror(brokers, brokers, [last], MirrorSettings(), print)
 
 
 def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
@@ -504,7 +521,7 @@ def test_mirror_outlives_requests_for_groups_that_fail(
 
     with ottla_cluster.admin() as brokers:
         offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(0)})
-    monkeypatch.setattr(copying, "translate_groups", fail)
+    monkeypatch.setattr(copying, "translate_group", fail)
     monkeypatch.setattr(copying.offsets, "commit_offsets", fail)
     monkeypatch.setattr(copying, "_GROUPS_S", 0.0)
     settings = replace(_FOLLOW, group="mirror", groups=("g",))

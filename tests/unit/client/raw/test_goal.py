@@ -1,7 +1,7 @@
 """The end of `ottla consume`."""
 
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition
-from ottla.tools.record.goal import Goal
+from ottla.client.raw.goal import Goal
 
 
 def _record(partition: int, offset: int) -> ConsumedRecord:

@@ -1,5 +1,9 @@
-"""The copying itself: read, write to the same partition, store matching offsets; resume at the last
-of them.
+"""The copy of topics, within a cluster or between two: read, write to the same partition, store
+matching offsets; resume at the last of them.
+
+`ottla topic copy`, `kafka-mirror-maker` and the console run this loop; a `mirror` sink on Spark
+shares `routes` and `targets`. Committed records only are copied, up to the end at the start of the
+copy unless it follows.
 
 At least once by default: the points are stored after the records were acknowledged. With
 `exactly_once`, records and points are written in one transaction, and a second mirror of the same
@@ -9,15 +13,17 @@ reported: both see points that they did not write.
 A mirror that follows looks for new partitions and topics, which it copies from their beginning.
 
 Not done: a record with the timestamp 0 or none gets the time of the copy. Two mirrors do not divide
-the partitions.
+the partitions. The rate is limited by quotas of the brokers only.
 """
 
 import hashlib
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
@@ -26,13 +32,13 @@ from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.futures import DeliveryFuture
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.client.records import RecordMetadata
-from ottla.operations.mirror.routes import Points, Route, prepare, read_points, translate_groups
+from ottla.operations.mirror.routes import Points, Route, prepare, read_points, translate_group
+from ottla.operations.mirror.targets import cluster_id
 from ottla.operations.mirror.translation import Point
 from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Position, resolve
-from ottla.tools.record.goal import Goal
-from ottla.tools.signals import StopSignals
 
 Key = tuple[str, int]
 _BATCH = 500
@@ -46,6 +52,19 @@ _PAUSE_S = 1.0
 _PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
 
 
+class Stop(Protocol):
+    """A request of the caller to stop."""
+
+    @property
+    def requested(self) -> bool:
+        """True once the copy is to stop behind the records that it has read."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Pause; return at once after a stop was requested."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSettings:
     """How topics are copied.
@@ -55,6 +74,8 @@ class MirrorSettings:
     copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
     one source of which one fences the others; default: the mirrors of the same topics.
+    `has_points`: keep the position on the target. `patience_s`: how long a copy waits for records
+    of brokers that do not respond (default: without limit).
     """
 
     exactly_once: bool = False
@@ -66,6 +87,8 @@ class MirrorSettings:
     end: Position | None = None
     refresh_s: float = 10.0
     identity: str | None = None
+    has_points: bool = True
+    patience_s: float = math.inf
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
 
@@ -88,7 +111,7 @@ class Mirror:
         self.copied = 0
         self.moved_groups: dict[str, int] = {}
         self._source, self._target = source, target
-        self._cluster_id = source.metadata([]).cluster_id or ""
+        self._cluster_id = cluster_id(source)
         self._settings = settings
         self._note = note
         self._noted: set[str] = set()
@@ -109,11 +132,13 @@ class Mirror:
         self._last: dict[Key, DeliveryFuture] = {}
         self._count = 0
         self._failure: Exception | None = None
+        self._heard_at = math.inf
 
-    def run(self, stop: StopSignals, advance: Callable[[int], None]) -> None:
+    def run(self, stop: Stop, advance: Callable[[int], None]) -> None:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
+        self._heard_at = time.monotonic()
         goes_on = True
         while goes_on:
             try:
@@ -140,9 +165,7 @@ class Mirror:
                         "translate yet."
                     )
 
-    def _run_with_clients(
-        self, goal: Goal, stop: StopSignals, advance: Callable[[int], None]
-    ) -> bool:
+    def _run_with_clients(self, goal: Goal, stop: Stop, advance: Callable[[int], None]) -> bool:
         """Copy until the end or until stopped; return True, earlier, if there are new partitions,
         because an open producer does not know the target's new partitions yet.
         """
@@ -174,13 +197,22 @@ class Mirror:
 
     def _new_points(self, route: Route) -> list[Point]:
         """Return the points of this source and target since the last call."""
+        if not self._settings.has_points:
+            return []
         start = self._points_end.get(route, 0)
         points, self._points_end[route] = read_points(self._target, route, self._cluster_id, start)
         return points
 
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
-        numbers = prepare(self._source, self._target, route)
+        settings = self._settings
+        numbers = prepare(
+            self._source,
+            self._target,
+            route,
+            follows=settings.follow,
+            has_points=settings.has_points,
+        )
         if route not in self._points:
             self._points[route] = Points(self._new_points(route))
             self._routes[route.source] = route
@@ -289,7 +321,7 @@ class Mirror:
         return Producer(settings)
 
     def _copy_some(
-        self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals
+        self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: Stop
     ) -> None:
         """Copy until points are due, and store them; in one transaction if it is exactly once."""
         for attempt in range(1, _ATTEMPTS + 1):
@@ -317,9 +349,7 @@ class Mirror:
                 goal.assign(self._positions)
         self._finish()
 
-    def _fill(
-        self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: StopSignals
-    ) -> None:
+    def _fill(self, producer: Producer, consumer: RecordConsumer, goal: Goal, stop: Stop) -> None:
         deadline = time.monotonic() + self._settings.interval_s
         if self._settings.follow:
             deadline = min(deadline, self._refresh_at)
@@ -330,6 +360,7 @@ class Mirror:
                 else (consumer.poll(0.02, limit=_BATCH))
             )
             self._send_all(producer, events, goal)
+            self._check_patience(events)
             is_idle = not events and self._count > 0
             if is_idle or self._count >= _RECORDS_MAX or time.monotonic() > deadline:
                 return
@@ -356,6 +387,17 @@ class Mirror:
             self._read[key] = record.offset + 1
             self._count += 1
 
+    def _check_patience(self, events: list[ConsumedRecord | EndOfPartition]) -> None:
+        """Raise TimedOut if the brokers have sent nothing for the patience of the copy."""
+        now, patience_s = time.monotonic(), self._settings.patience_s
+        if events:
+            self._heard_at = now
+        elif now - self._heard_at > patience_s:
+            raise TimedOut(
+                f"no record of {', '.join(self._routes)} arrived for {patience_s:g} s: check that the "
+                "leaders of all its partitions are running"
+            )
+
     def _delivered(self, _: RecordMetadata | None, error: Exception | None) -> None:
         self._failure = self._failure or error
 
@@ -371,8 +413,8 @@ class Mirror:
         producer.flush()
         if self._failure is not None:
             raise self._failure
-        rows = {key: self._point(key) for key in self._read}
-        self._write_points(producer, rows)
+        if self._settings.has_points:
+            self._write_points(producer, {key: self._point(key) for key in self._read})
 
     def _point(self, key: Key) -> Point:
         """Return the point behind the records that were read and written."""
@@ -384,6 +426,8 @@ class Mirror:
         Offsets of groups in the first batch are translated to it, and a mirror that begins at the
         end resumes there.
         """
+        if not self._settings.has_points:
+            return
         new = [
             (topic, number)
             for topic, number in self._positions
@@ -463,6 +507,7 @@ class Mirror:
             self._note_once(f"Offsets of groups are not translated now: {error}")
 
     def _translate(self) -> None:
-        self.moved_groups = translate_groups(
-            self._source, self._target, self._points, self._settings.groups
-        )
+        self.moved_groups = {
+            name: translate_group(self._source, self._target, self._points, name).moved
+            for name in self._settings.groups
+        }
