@@ -29,7 +29,7 @@ class Spacing(NamedTuple):
     margin: float
 
 
-class Placement(NamedTuple, Generic[Node]):
+class DrawingPlacement(NamedTuple, Generic[Node]):
     """The rectangle of each node, and the size of the drawing."""
 
     places: Mapping[Node, Rectangle]
@@ -43,7 +43,7 @@ def place(
     spacing: Spacing,
     *,
     is_down: bool,
-) -> Placement[Node]:
+) -> DrawingPlacement[Node]:
     """Place boxes of these widths and heights behind those with a line to them; layers are centred.
 
     With `is_down` a layer is a row, otherwise a column.
@@ -67,4 +67,4 @@ def place(
         depth += max(sizes[node][across] for node in layer) + spacing.layers
     depth += spacing.margin - (spacing.layers if layers else 0)
     size = longest + 2 * spacing.margin
-    return Placement(places, *((size, depth) if is_down else (depth, size)))
+    return DrawingPlacement(places, *((size, depth) if is_down else (depth, size)))

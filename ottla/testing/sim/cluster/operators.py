@@ -27,7 +27,7 @@ class _Offline(NamedTuple):
     leader_epoch: int
 
 
-class Operator(Worker):
+class ClusterOperator(Worker):
     """Waits until the partition has no leader and no registered in-sync replica, and enables
     unclean elections for that time.
     """

@@ -28,7 +28,7 @@ from ottla.testing.sim.cluster.groups import ConsumerProtocolMember, GroupMember
 from ottla.testing.sim.cluster.invariants import Invariants
 from ottla.testing.sim.cluster.movers import Mover
 from ottla.testing.sim.cluster.nemesis import Nemesis
-from ottla.testing.sim.cluster.operators import Operator
+from ottla.testing.sim.cluster.operators import ClusterOperator
 from ottla.testing.sim.cluster.producers import IdempotentProducer, WeakProducer
 from ottla.testing.sim.cluster.replicas import divergences
 from ottla.testing.sim.cluster.scenario import Scenario, Schedule
@@ -168,7 +168,7 @@ class _Run:
         for number in range(counts.movers):
             workers.append(Mover(work, f"r{number}", self._scenario.replicas))
         for number in range(counts.operators):
-            workers.append(Operator(work, f"o{number}", self._scenario.replicas))
+            workers.append(ClusterOperator(work, f"o{number}", self._scenario.replicas))
         for number in range(counts.transactional):
             workers.append(TransactionalProducer(work, f"t{number}"))
         return workers
@@ -237,7 +237,7 @@ class _Run:
                 producers = [
                     worker
                     for worker in self._workers
-                    if not isinstance(worker, Consumer | GroupMember | Mover | Operator)
+                    if not isinstance(worker, Consumer | GroupMember | Mover | ClusterOperator)
                 ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(

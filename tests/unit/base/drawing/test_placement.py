@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.base.drawing.placement import Placement, Rectangle, Spacing, place
+from ottla.base.drawing.placement import DrawingPlacement, Rectangle, Spacing, place
 
 SPACING = Spacing(layers=40, boxes=10, margin=5)
 SIZES = st.dictionaries(
@@ -27,7 +27,7 @@ def test_boxes_have_places_of_their_own_within_the_drawing(
     """No two boxes overlap, all are inside, and a line leads to a later layer unless in a loop."""
     node = st.sampled_from(sorted(sizes)) if sizes else st.nothing()
     pairs = data.draw(st.lists(st.tuples(node, node).filter(lambda pair: pair[0] < pair[1])))
-    placement: Placement[int] = place(sizes, pairs, SPACING, is_down=is_down)
+    placement: DrawingPlacement[int] = place(sizes, pairs, SPACING, is_down=is_down)
     places = placement.places
     assert {key: (at.width, at.height) for key, at in places.items()} == sizes
     for one in places:
@@ -43,5 +43,5 @@ def test_boxes_have_places_of_their_own_within_the_drawing(
 
 def test_a_graph_without_boxes_has_a_drawing_of_margins() -> None:
     """An application without topics is an empty drawing with a size above zero."""
-    empty: Placement[int] = place({}, [], SPACING, is_down=True)
-    assert empty == Placement({}, 10, 10)
+    empty: DrawingPlacement[int] = place({}, [], SPACING, is_down=True)
+    assert empty == DrawingPlacement({}, 10, 10)
