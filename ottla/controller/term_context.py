@@ -155,7 +155,12 @@ class TermContext:
                     await self.tree.write(write.operations)
                 after = after.with_topics(write.topics)
         log_elections(self.image, after)
-        self.unclean_elections_count += elections.count_unclean(self.image, after)
+        unclean = elections.unclean(self.image, after)
+        self.unclean_elections_count += len(unclean)
+        if unclean:
+            names = ",".join(f"{topic}-{number}" for topic, number in unclean[:_NAMED_MAX])
+            _log.warning("leaders elected that were not in sync count=%d partitions=%s",
+                         len(unclean), names)  # fmt: skip
         self.image = after
 
     # -- notices ------------------------------------------------------------------------------
