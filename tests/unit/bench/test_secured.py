@@ -30,7 +30,7 @@ def test_the_client_logs_in_to_a_server_of_scram() -> None:
 
 
 def test_a_wrong_password_of_the_client_is_refused() -> None:
-    """Otherwise failed logins would count as fast ones."""
+    """A failed login would count as a fast one."""
     server, messages = _server("other"), secured_load.scram_messages("ann", "secret", "here")
     final = messages.send(server.step(next(messages)))
     with pytest.raises(AuthenticationFailed):
@@ -58,7 +58,7 @@ def test_the_rate_of_a_load_is_the_sum_of_its_processes() -> None:
 
 
 def test_only_one_server_of_each_kind_has_an_authorizer(tmp_path: Path) -> None:
-    """Otherwise both have the same options, which name every listener."""
+    """Both servers have the same options, which name every listener."""
     without, guarded = (
         secured.options_of(PORTS, tmp_path, has_authorizer=has_one) for has_one in (False, True)
     )
@@ -82,7 +82,7 @@ def test_one_list_of_twenty_allows_the_topics_of_the_benchmark() -> None:
 
 
 def test_subjects_are_measured_in_their_own_order() -> None:
-    """All of them by default; a name with a typing error is refused before servers start."""
+    """All are measured by default; a name with a typing error is refused before servers start."""
     assert secured.chosen("") == list(secured.SUBJECTS)
     assert secured.chosen("logins,handshakes") == ["handshakes", "logins"]
     with pytest.raises(SystemExit, match="unknown subjects: login; known: tls_batches"):
