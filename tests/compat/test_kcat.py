@@ -76,7 +76,7 @@ def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str
 
 
 def test_copies_have_the_records_of_their_source(broker: BrokerProcess, topic: str) -> None:
-    """A reader sees the same partitions, keys, headers, timestamps and null values in both copies."""
+    """Readers see the same partitions, keys, headers, timestamps and null values in both copies."""
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(50):
             headers = [("h", b"%d" % number), ("h", None), ("\u00fc", b"\xff\x00")]
