@@ -179,7 +179,8 @@ async def _clean(node: Node) -> None:
 
 def _reading(node: _ObservedNode) -> Reading:
     lag, cpu, stack = node.ticker.take()
-    endpoint = node._listeners.endpoints[0]
+    # None, if the broker was stopped before it served clients.
+    endpoint = next(iter(node._listeners.endpoints), None)
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1]
     return Reading(
         lag * 1000,
@@ -188,9 +189,9 @@ def _reading(node: _ObservedNode) -> Reading:
         node.loop_watches[0].lag.pauses_count,
         int(status.split()[0]) / 1024,
         len(os.listdir("/proc/self/fd")),
-        endpoint.connections_count,
-        endpoint.budget.held_bytes,
-        endpoint.unsent.held_bytes,
+        endpoint.connections_count if endpoint else 0,
+        endpoint.budget.held_bytes if endpoint else 0,
+        endpoint.unsent.held_bytes if endpoint else 0,
         stack,
     )
 
