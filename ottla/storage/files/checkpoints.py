@@ -77,7 +77,8 @@ def encode_registrations(entries: Sequence[Incarnation]) -> bytes:
 def parse_registrations(data: bytes) -> list[Incarnation]:
     """Return session ids and times; ValueError if the file is damaged."""
     pairs = (row.split(" ") for row in _rows(data))
-    return [(_whole(session_id), _whole(registered_ms)) for session_id, registered_ms in pairs]
+    # Ids of sessions are signed.
+    return [(int(session_id), _whole(registered_ms)) for session_id, registered_ms in pairs]
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:
