@@ -72,12 +72,8 @@ class Controller:
         self.controller_id = NO_CONTROLLER
         self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
         self._dependencies = dependencies
-        self._registration = Registration(
-            lambda: self.session,
-            broker,
-            dependencies,
-            lambda _: self._post(self._check_registration),
-        )
+        check = partial(self._post, self._check_registration)
+        self.registration = Registration(lambda: self.session, broker, dependencies, check)
         self._role = Role()
         self._succession = Succession(
             dependencies,
@@ -106,7 +102,7 @@ class Controller:
 
     @property
     def _broker(self) -> BrokerImage:
-        return self._registration.broker
+        return self.registration.broker
 
     @property
     def broker_epoch(self) -> int:
@@ -125,7 +121,7 @@ class Controller:
         If it is elected, returns once this broker has its partitions. ConfigError for an id in use.
         """
         self.session.on_session(self._session_changed)
-        await self._registration.register(self._dependencies.registration_seconds)
+        await self.registration.register(self._dependencies.registration_seconds)
         await self._contend()
         # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
@@ -144,21 +140,6 @@ class Controller:
             # A task that is cancelled before its first step never ran its own cleanup.
             self._resign()
 
-    async def newest_epoch(self) -> int:
-        """Return the epoch of the latest controller in the tree; -1 if it cannot be read now."""
-        try:
-            return await state.read_controller_epoch(self.session)
-        except (ConnectionSuspended, SessionLost, StorageError):
-            return -1
-
-    async def report_failed_directory(self) -> None:
-        """Make the controller ask this broker which of its replicas are still online."""
-        try:
-            await state.report_failed_directory(self.session, self._broker.id)
-        except (ConnectionSuspended, SessionLost, StorageError) as error:
-            # After a reconnect or in a new session the controller queries every replica anyway.
-            _log.warning("failed log directory was not reported error=%s", error)
-
     def unclean_elections_enabled(self, topic: str | None) -> None:
         """Elect leaders for the offline partitions of a topic, None for all, if this broker is the
         controller; unclean.leader.election.enable has been set.
@@ -167,16 +148,16 @@ class Controller:
 
     async def _check_registration(self) -> None:
         """Register again if the registration was removed; end if another process has the id."""
-        if self._is_suspended or self._registration.is_deposed:
+        if self._is_suspended or self.registration.is_deposed:
             return
-        if not await self._registration.is_current():
+        if not await self.registration.is_current():
             _log.error("registration was removed or replaced broker=%d", self._broker.id)
             self._resign()
             await self._join()
 
     async def _join(self) -> None:
         """Register in the current session and become a candidate, unless the id is taken."""
-        if await self._registration.renew():
+        if await self.registration.renew():
             await self._contend()
 
     def _session_changed(self, session_state: SessionState) -> None:
@@ -219,12 +200,12 @@ class Controller:
         """Contend for a role that may be free: the node of the controller has changed, or this
         broker has lost the role.
         """
-        if not self._is_suspended and not self._registration.is_deposed:
+        if not self._is_suspended and not self.registration.is_deposed:
             await self._contend()
 
     async def _take_over(self, controller: BrokerImage, czxid: int) -> None:
         """Take the role from a controller whose process has ended; `czxid` is its node's."""
-        if self._role.term is not None or self._is_suspended or self._registration.is_deposed:
+        if self._role.term is not None or self._is_suspended or self.registration.is_deposed:
             return
         if not self._succession.may_take_over:
             return
@@ -300,7 +281,7 @@ class Controller:
             self._resign()
             # The watch may have fired while the session was suspended.
             await self._check_registration()
-            if not self._registration.is_deposed:
+            if not self.registration.is_deposed:
                 await self._contend()
             self._ended = ()
 

@@ -12,16 +12,18 @@ from collections.abc import Callable, Container
 from dataclasses import replace
 from typing import NamedTuple
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, StorageError
 from ottla.cluster.image import NO_EPOCH, BrokerImage
 from ottla.cluster.zk.port import (
     BadVersion,
+    ConnectionSuspended,
     Coordination,
     Create,
     Delete,
     NodeExists,
     NoNode,
     Operation,
+    SessionLost,
     Stat,
     Watch,
 )
@@ -31,6 +33,7 @@ from ottla.cluster.znodes import (
     BrokerIdsNode,
     ControllerNode,
 )
+from ottla.controller import state
 from ottla.controller.planning import registrations
 from ottla.controller.planning.registrations import IdInUse, Incarnation, Verdict
 from ottla.controller.term_context import Dependencies
@@ -49,7 +52,7 @@ class Registration:
         session: Callable[[], Coordination],
         broker: BrokerImage,
         dependencies: Dependencies,
-        changed: Watch,
+        changed: Callable[[], None],
     ) -> None:
         self.broker = broker
         """This broker, with the epoch of its registration; -1 while it is not registered."""
@@ -57,7 +60,8 @@ class Registration:
         """True if another process has taken the id: this one ends."""
         self._session = session
         self._dependencies = dependencies
-        self._changed = changed
+        # One object, so that the session does not collect watches.
+        self._watch: Watch = lambda _: changed()
 
     async def register(self, wait_seconds: float = 0.0) -> None:
         """Register the broker in the current session; IdInUse as `register` raises it."""
@@ -69,11 +73,11 @@ class Registration:
         epoch = await register(session, self.broker, now_ms, wait_seconds, record.recorded())
         self.broker = replace(self.broker, epoch=epoch)
         if not await self.is_current():
-            self._changed(BrokerIdNode.path(self.broker.id))
+            self._watch(BrokerIdNode.path(self.broker.id))
 
     async def is_current(self) -> bool:
         """Return True if the tree has the registration of this process; watch it from now on."""
-        holder = await read_registration(self._session(), self.broker.id, self._changed)
+        holder = await read_registration(self._session(), self.broker.id, self._watch)
         return holder is not None and holder.broker.epoch == self.broker.epoch
 
     async def renew(self) -> bool:
@@ -84,6 +88,21 @@ class Registration:
             self.is_deposed = True
             self._dependencies.on_deposed(registrations.deposed(error.own, error.holder))
         return not self.is_deposed
+
+    async def newest_epoch(self) -> int:
+        """Return the epoch of the latest controller in the tree; -1 if it cannot be read now."""
+        try:
+            return await state.read_controller_epoch(self._session())
+        except (ConnectionSuspended, SessionLost, StorageError):
+            return -1
+
+    async def report_failed_directory(self) -> None:
+        """Make the controller ask this broker which of its replicas are still online."""
+        try:
+            await state.report_failed_directory(self._session(), self.broker.id)
+        except (ConnectionSuspended, SessionLost, StorageError) as error:
+            # After a reconnect or in a new session the controller queries every replica anyway.
+            _log.warning("failed log directory was not reported error=%s", error)
 
 
 async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) -> None:

@@ -31,7 +31,7 @@ class Verdict(Enum):
 
 
 def verdict(holder: Incarnation, session_id: int, recorded: Container[tuple[int, int]]) -> Verdict:
-    """Return whose registration it is; `recorded` are those of the log directories' processes."""
+    """Compare the holder of an id with a session, and with its log directories' record."""
     if holder.session_id == session_id:
         return Verdict.OWN
     return Verdict.FORMER if holder in recorded else Verdict.FOREIGN
@@ -41,7 +41,7 @@ class Registrations(Protocol):
     """The record of the registrations that processes with these log directories have made."""
 
     def recorded(self) -> Container[tuple[int, int]]:
-        """Return the latest registrations, those of this process included."""
+        """Return the latest registrations, also of this process."""
         ...
 
     async def record(self, incarnation: Incarnation) -> None:

@@ -116,7 +116,7 @@ class Membership:
                 configs=environment.configs,
                 broker_epoch=lambda: self.controller.broker_epoch,
                 on_update=self._image_changed,
-                newest_controller=lambda: self.controller.newest_epoch(),
+                newest_controller=lambda: self.controller.registration.newest_epoch(),
             )
         )
         self._registered = self._registration(endpoints)
@@ -245,5 +245,5 @@ class Membership:
 
     def _directory_failed(self) -> None:
         self._environment.tasks.supervise(
-            self.controller.report_failed_directory, "report of a failed log directory"
+            self.controller.registration.report_failed_directory, "report of a failed log directory"
         )

@@ -42,7 +42,7 @@ class StoredRegistrations:
                 _log.warning("ignoring damaged registrations path=%s reason=%s", path, error)
 
     def recorded(self) -> Sequence[Incarnation]:
-        """Return the latest registrations, those of this process included."""
+        """Return the latest registrations, also of this process."""
         return self._recorded
 
     async def record(self, incarnation: Incarnation) -> None:
