@@ -8,18 +8,27 @@ loop run in between: no other event is handled by then.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeVar
 
 from ottla.base.clock import Clock
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
-from ottla.cluster.zk.port import BadVersion, Coordination, NodeExists, NoNode, NotEmpty
+from ottla.cluster.zk.port import (
+    BadVersion,
+    Coordination,
+    Delete,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    Operation,
+    Result,
+)
 from ottla.controller import events, state
 from ottla.controller.outbox import Outbox
 from ottla.controller.planning import creation, elections, planner
@@ -30,8 +39,8 @@ from ottla.controller.planning.notices import (
     MetadataUpdate,
     Notice,
 )
+from ottla.controller.planning.registrations import Registrations, VolatileRegistrations
 from ottla.controller.planning.requests import EntityResult, TopicRequest
-from ottla.controller.tree_writer import TreeWriter
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +56,10 @@ PARTITIONS_AT_ONCE = 500
 Deliveries = list["asyncio.Future[None]"]
 
 
+def _ignore(_: ConfigError) -> None:
+    pass
+
+
 async def _nowhere(_: TopicRequest) -> bool:
     raise ApiError(ErrorCode.NOT_CONTROLLER)
 
@@ -56,7 +69,9 @@ class Dependencies:
     """The dependencies of a controller: ports, configuration, connections to brokers and to the
     tree.
 
-    `registration_seconds` is how long the broker waits for the end of its former session;
+    `registration_seconds` is how long the broker waits for the end of another session that has
+    registered its id, `registrations` are those that it may replace; `on_deposed` is called with
+    the reason when another process has taken the id, and has to stop the broker;
     `create_elsewhere` has the controller on another broker create a topic unless it exists, and
     returns True if it has created it;
     `local_image` is the cluster as this broker knows it from the controller.
@@ -70,8 +85,29 @@ class Dependencies:
     port_of: Callable[[BrokerImage], BrokerPort]
     connect: Callable[[], Awaitable[Coordination]]
     registration_seconds: float = 0.0
+    registrations: Registrations = field(default_factory=VolatileRegistrations)
+    on_deposed: Callable[[ConfigError], None] = _ignore
     create_elsewhere: Callable[[TopicRequest], Awaitable[bool]] = _nowhere
     local_image: Callable[[], ClusterImage] = ClusterImage
+
+
+class TreeWriter(NamedTuple):
+    """Writes to the coordination tree as the controller of one term; StaleController if it is over."""
+
+    session: Coordination
+    term: state.Term
+
+    async def write(self, operations: Sequence[Operation]) -> list[Result]:
+        """Perform all operations or none."""
+        return await state.write(self.session, self.term, operations)
+
+    async def remove(self, paths: Iterable[str]) -> None:
+        """Delete nodes one by one; a node that does not exist is skipped."""
+        for path in paths:
+            try:
+                await self.write([Delete(path)])
+            except NoNode:
+                continue
 
 
 class TermContext:

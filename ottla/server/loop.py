@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ottla.base import descriptors
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import StorageError
+from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred_module, load_module
 from ottla.base.logs import provoked_logger
 from ottla.coordinators.groups.service import DEFERRED_MODULES
@@ -41,7 +41,7 @@ _OF_FETCHES = "ottla.base.page_cache"
 class Service(Protocol):
     """One broker (`Node`), or several (`LocalCluster`)."""
 
-    failure: StorageError | None
+    failure: OttlaError | None
     on_failure: Callable[[], None]
 
     @property
@@ -68,7 +68,7 @@ S = TypeVar("S", bound=Service)
 def run(node: S, on_ready: Callable[[S], None]) -> None:
     """Start the node, call `on_ready`, and stop it cleanly on SIGINT or SIGTERM. Blocks.
 
-    Raises the ConfigError or StorageError of the start, and the StorageError for which the node has
+    Raises the ConfigError or StorageError of the start, and the error for which the node has
     stopped by itself.
     """
     # Imported objects stay, so the collections during the start skip them.

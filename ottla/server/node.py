@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import StorageError
+from ottla.base.errors import ConfigError, OttlaError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
@@ -99,8 +99,9 @@ class Node:
         self._is_serving = False
         self._is_hurried = asyncio.Event()
         self._leaves_leaders = True
-        # Set if the node stopped by itself because it cannot store data; calls `on_failure`.
-        self.failure: StorageError | None = None
+        # Set if the node stopped by itself, because it cannot store data or another process has its
+        # id; calls `on_failure`.
+        self.failure: OttlaError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._replicas: Replicas | None = None
         self._membership: BrokerMembership | None = None
@@ -258,6 +259,7 @@ class Node:
             coordinators.groups,
             environment,
         )
+        membership.on_deposed = self._deposed
         self._undo.callback(membership.close)
         if settings.tokens is not None:
             membership.controller.on_new_session.append(settings.tokens.start)
@@ -366,7 +368,12 @@ class Node:
                 lost = StorageError(path, f"{reason}. No log directory is left: {advice}")
                 self._fail("every log directory has failed", lost)
 
-    def _fail(self, reason: str, error: StorageError) -> None:
+    def _deposed(self, error: ConfigError) -> None:
+        # The leaders are the other process's now.
+        self._leaves_leaders = False
+        self._fail("another process has this broker's id", error)
+
+    def _fail(self, reason: str, error: OttlaError) -> None:
         """Stop, as Kafka does: a broker that cannot store anything hinders the brokers that can."""
         if self._stopping is not None:
             return

@@ -2,6 +2,7 @@
 3.9.2 on ZooKeeper and Ottla elect at once, and only for topics that it is set for.
 """
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -116,7 +118,14 @@ def kafka_brokers(folder: Path) -> Iterator[Brokers]:
 def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     """Wait until a condition is true."""
     deadline = time.monotonic() + seconds
-    while not condition():
+
+    def is_true() -> bool:
+        # A broker of Apache Kafka responds before it knows the cluster.
+        with contextlib.suppress(KafkaException):
+            return condition()
+        return False
+
+    while not is_true():
         assert time.monotonic() < deadline, "the brokers have not reached the state in time"
         _PAUSE.wait(0.05)
 

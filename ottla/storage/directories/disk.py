@@ -36,6 +36,7 @@ from ottla.storage.directories.log_directory import (
     lock_directory,
 )
 from ottla.storage.directories.moves import LogMoves, Placement
+from ottla.storage.directories.strays import StrayReason
 from ottla.storage.directories.upkeep import LogUpkeep
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
@@ -215,15 +216,15 @@ class LogDirectories:
         with self._failures.disk(directory):
             directory.delete((topic, partition))
 
-    def set_aside(self, topic: str, partition: int) -> str:
-        """Rename the directory of a log that has no partition, and return its new path.
+    def set_aside(self, topic: str, partition: int, reason: StrayReason) -> str:
+        """Take a log out of service, and return the path to which its directory is renamed.
 
-        Its files are kept until their owner deletes them. Follows LogManager.asyncDelete of a stray
-        log. Then call `settle_deletions`.
+        Its files are kept for some time, see `strays`. Then call `settle_deletions`. Follows
+        LogManager.asyncDelete of a stray log.
         """
         directory = self._forget(topic, partition)
         with self._failures.disk(directory):
-            return directory.set_aside((topic, partition))
+            return directory.set_aside((topic, partition), reason)
 
     def _forget(self, topic: str, partition: int) -> LogDirectory:
         key = (topic, partition)

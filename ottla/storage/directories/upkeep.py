@@ -22,13 +22,15 @@ from ottla.storage.log.log import Log
 
 
 class Intervals(NamedTuple):
-    """Milliseconds between two runs of each task; the defaults are Kafka's."""
+    """Milliseconds between two runs of each task, and ages; Kafka's own have its defaults."""
 
     first_retention_ms: int = 30_000
     retention_ms: int = 300_000
     recovery_points_ms: int = 60_000
     log_starts_ms: int = 60_000
     expiration_ms: int = 600_000
+    # The age at which stray logs are removed; 0 keeps them.
+    stray_retention_ms: int = 86_400_000
 
     @classmethod
     def from_options(cls, snapshot: Snapshot) -> "Intervals":
@@ -39,6 +41,7 @@ class Intervals(NamedTuple):
             snapshot.integer("log.flush.offset.checkpoint.interval.ms"),
             snapshot.integer("log.flush.start.offset.checkpoint.interval.ms"),
             snapshot.integer("producer.id.expiration.check.interval.ms"),
+            snapshot.integer("log.stray.retention.ms"),
         )
 
 
@@ -96,6 +99,7 @@ class LogUpkeep:
             "retention", intervals.retention_ms, now, intervals.first_retention_ms
         ):
             await self.tick_retention(now_ms)
+            await self._remove_strays(now_ms)
         if schedule.take_due("expiration", intervals.expiration_ms, now):
             await self._forget_producers(now_ms)
         names = []
@@ -119,6 +123,14 @@ class LogUpkeep:
                     count += apply_retention(log, now_ms)
             await slices.pause()
         return count
+
+    async def _remove_strays(self, now_ms: int) -> None:
+        """Remove the stray logs that are due."""
+        for directory in self._failures.online():
+            try:
+                await directory.strays.remove_due(now_ms, self.intervals.stray_retention_ms)
+            except (OSError, StorageError) as error:
+                self._failures.note(directory, error)
 
     async def _forget_producers(self, now_ms: int) -> None:
         slices = Slices(self._clock)
