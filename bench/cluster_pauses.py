@@ -1,8 +1,8 @@
 """Measure how long the event loops of three brokers with many partitions stop, event by event.
 
 `python -m bench.cluster_pauses [--partitions N] [--only EVENT ...] [--against kafka]`. N partitions
-with three replicas each are in topics of 100, with a record in each; the brokers share a ZooKeeper.
-For each event, a line has the seconds until every broker reports a live leader and a complete ISR
+with three replicas each are in topics of 100 (`--size`), with a record in each. The brokers share a
+ZooKeeper, or the embedded coordination of one of them (`--embedded`). For each event, a line has the seconds until every broker reports a live leader and a complete ISR
 for all partitions, and for each broker the longest pause: by the broker's own metric, and the
 largest CPU time of the loop's thread between two checks. If other processes use the machine, the
 first is larger than the second. Apache Kafka has no such metric, so only its times are printed.
@@ -45,7 +45,6 @@ from tests.process.zookeeper_servers import ZooKeeper
 
 LIMIT_MS = 100.0
 _PATIENCE_S = 240.0
-_TOPIC_PARTITIONS = 100
 _PREFIX = "many-"
 _OPTIONS = {
     "zookeeper.session.timeout.ms": "18000",
@@ -106,10 +105,10 @@ class ObservedCluster(BrokerCluster):
 class Scene:
     """A cluster with many partitions, and the events that happen to it."""
 
-    def __init__(self, cluster: BrokerCluster, partitions: int, *, shows_stacks: bool) -> None:
+    def __init__(self, cluster: BrokerCluster, words: argparse.Namespace) -> None:
         self._cluster = cluster
-        self._count = partitions
-        self._shows_stacks = shows_stacks
+        self._count, self._size = words.partitions, words.size
+        self._shows_stacks = words.stacks
         self.rows: list[dict[str, object]] = []
 
     # -- state ------------------------------------------------------------------------------------
@@ -182,10 +181,9 @@ class Scene:
         print(text, *(stacks if self._shows_stacks else ()), sep="\n", flush=True)
 
     def create(self) -> None:
-        """Create the topics, a hundred partitions each."""
-        sizes = [_TOPIC_PARTITIONS] * (self._count // _TOPIC_PARTITIONS)
-        for number, size in enumerate(sizes):
-            self._create([(f"{_PREFIX}{number}", size)])
+        """Create the topics."""
+        for number in range(self._count // self._size):
+            self._create([(f"{_PREFIX}{number}", self._size)])
 
     def _create(self, sizes: list[tuple[str, int]]) -> None:
         request = CreateTopicsRequest(
@@ -295,9 +293,12 @@ def run(
     folder.mkdir()
     server = ZooKeeper(folder / "zookeeper")
     try:
-        server.start()
-        with kind(folder, zookeeper=server.address, options=_OPTIONS) as cluster:
-            scene = Scene(cluster, words.partitions, shows_stacks=words.stacks)
+        address = None
+        if not words.embedded:
+            server.start()
+            address = server.address
+        with kind(folder, zookeeper=address, options=_OPTIONS) as cluster:
+            scene = Scene(cluster, words)
             try:
                 scene.measure(f"create {words.partitions} partitions", scene.create)
                 scene.fill()
@@ -319,8 +320,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--partitions", type=int, default=1000)
+    parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--only", nargs="+", choices=EVENTS, default=list(EVENTS))
     parser.add_argument("--against", choices=["ottla", "kafka"], default="ottla")
+    parser.add_argument("--embedded", action="store_true")
     parser.add_argument("--stacks", action="store_true")
     parser.add_argument("--output", type=Path)
     words = parser.parse_args()

@@ -279,9 +279,19 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
             batch.parents + write.parents,
         )
         if len(batch.operations) >= OPERATIONS_MAX:
-            writes.append(batch)
+            writes += _split(batch)
             batch = Write(())
     return [*writes, batch] if batch.topics else writes
+
+
+def _split(write: Write) -> Iterator[Write]:
+    """Yield the parts of a write that fit into a multi; the topics are changed by the last one."""
+    starts = range(0, len(write.operations), OPERATIONS_MAX)
+    parents = write.parents
+    for start in starts:
+        operations = write.operations[start : start + OPERATIONS_MAX]
+        yield Write(operations, write.topics if start == starts[-1] else (), parents)
+        parents = ()
 
 
 def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:

@@ -305,18 +305,25 @@ class _FollowerFetch:
             self._changed[fetch] = None
 
     def check(self) -> FetchResponse | None:
-        """Return the response if it is worth sending, now that partitions have changed."""
-        changed, self._changed = self._changed | self._unfinished, {}
+        """Return the response if it is worth sending, now that partitions have changed.
+
+        After a change of very many partitions, an incremental response has the first of them that
+        are worth it. The others stay due, and the next request reads them in slices.
+        """
+        changed = list(self._changed | self._unfinished)
+        self._changed.clear()
         self._unfinished.clear()
-        partitions = self._plan.partitions
-        if len(changed) < len(partitions):
-            reading = self.read(changed, only_if_cached=False)
-            if not self.is_enough(reading):
-                self._keep(reading)
-                return None
-        reading = self.read(partitions, only_if_cached=False)
-        if self.is_enough(reading):
-            return self.respond(reading)
+        reading = FetchPass()
+        for start in range(0, len(changed), PARTITIONS_AT_ONCE):
+            some = changed[start : start + PARTITIONS_AT_ONCE]
+            self.read(some, only_if_cached=False, reading=reading)
+            if self.is_enough(reading):
+                if not self._plan.is_incremental:
+                    return self.expire()
+                for known in self._known.values():
+                    reading.results.append((known[0], known[1]))
+                    reading.ended.append(known)
+                return self.respond(reading)
         self._keep(reading)
         return None
 

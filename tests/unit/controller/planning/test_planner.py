@@ -193,6 +193,18 @@ def test_many_states_are_written_in_batches() -> None:
     assert sizes == [2000, 2000, 500]
 
 
+def test_the_states_of_one_topic_are_written_in_batches() -> None:
+    """A topic may have more partitions than fit into a multi; it changes with the last one."""
+    partitions = tuple(replace(P0, partition=number) for number in range(4500))
+    before = ClusterImage().with_brokers(brokers(1, 2, 3).values())
+    before = before.with_topics([TopicImage("t", b"t" * 16, partitions)])
+    after = planner.plan_brokers(before, brokers(2, 3), is_clean)
+    writes = planner.write_states(before, after, 1)
+    assert [len(write.operations) for write in writes] == [2000, 2000, 500]
+    assert [len(write.topics) for write in writes] == [0, 0, 1]
+    assert writes[-1].topics[0].partitions[0].partition_epoch == P0.partition_epoch + 1
+
+
 def test_live_brokers_receive_metadata_and_replicas_their_partitions() -> None:
     """Broker 2 has a replica and receives its leader; broker 4 receives only metadata."""
     partition = replace(P0, replicas=(1, 2), isr=(1, 2))

@@ -228,6 +228,38 @@ async def test_a_leader_that_resigns_ends_the_wait(broker: LogsBroker) -> None:
     assert errors[2] != 0
 
 
+async def test_a_wake_up_by_very_many_partitions_responds_with_the_first(
+    broker: LogsBroker, reads: Counter[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The others stay due: the next request returns them, and reads them in slices."""
+    monkeypatch.setattr(followers, "PARTITIONS_AT_ONCE", 10)
+    following = Following(broker, 50)
+    first = following.request(0, wait_ms=0)
+    session_id = (await first).session_id
+    waiting = following.request(1, session_id)
+    reads.clear()
+    for number in range(50):
+        broker.write("t", b"a", number=number)
+    assert with_records(await waiting) == list(range(10))
+    assert reads == dict.fromkeys(range(10), 1)
+    response = await following.request(2, session_id)
+    assert sorted(with_records(response)) == list(range(50))
+
+
+async def test_a_response_has_the_offsets_of_earlier_wake_ups(broker: LogsBroker) -> None:
+    """A high watermark that advances is no reason to respond, but is in the next response."""
+    following = Following(broker, 3)
+    session_id = following.request(0, wait_ms=0).session_id
+    waiting = following.request(1, session_id)
+    following.partition(1).high_watermark = 7
+    following.partition(1).changed()
+    await turn()
+    assert not waiting.done()
+    broker.write("t", b"a", number=2)
+    items = (await waiting).responses[0].partitions
+    assert sorted((item.partition_index, item.high_watermark) for item in items) == [(1, 7), (2, 0)]
+
+
 @pytest.fixture
 def slow(broker: LogsBroker, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a slice be over after each partition."""
