@@ -6,7 +6,7 @@ certificates and users, and each figure is measured in rounds that alternate whi
 first. The first round is not counted: it is for just-in-time compilers. The report has the medians
 of the rounds, and is stored in bench/results/.
 
-    python -m bench.secured --rounds 5 --seconds 3
+    python -m bench.secured --rounds 5 --seconds 3 --warm-seconds 5
     python -m bench.secured --only handshakes,logins --output json
     python -m bench.secured --before ../old/.venv/bin/ottla
 """
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,11 +51,10 @@ _ITERATIONS = 4096
 _AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 _MODULES = "org.apache.kafka.common.security"
 _SCRAM_SECONDS = 20.0
-_WARM_SECONDS = 1.0
 _CLIENT_RECORDS, _RECORD_BYTES = 300_000, 1024
 _PASSES = 3
 # Requests with the authorizer and without it alternate so often in a round.
-_TURNS = 5
+_TURNS = 8
 _PRODUCE, _FETCH = ("produce", "--depth", 5), ("fetch", "--max-bytes", 1, "--depth", 5)
 
 
@@ -239,36 +238,57 @@ class SecuredContest:
     def authorizer(self) -> Figures:
         """Produce and fetch one record per request after a login, with and without an authorizer."""
         figures: Figures = {}
+        pair = [_Small(self._plain, self.seconds), _Small(self._guarded, self.seconds)]
         for kind, *words in (_PRODUCE, _FETCH):
-            rates, costs, ratios = [], [], []
+            turns = []
             for number in range(_TURNS):
-                order = [self._plain, self._guarded]
-                found = {
-                    server: self._small(server, kind, *words)
-                    for server in (reversed(order) if number % 2 else order)
-                }
-                rates.append(found[self._guarded][0])
-                costs.append(found[self._guarded][1])
-                ratios.append(found[self._guarded][1] / found[self._plain][1])
+                # The order alternates.
+                step = -1 if number % 2 else 1
+                turns.append([small.run(kind, *words) for small in pair[::step]][::step])
             name = f"tiny {kind} with an authorizer"
-            figures[name] = statistics.median(rates)
-            figures[f"{name} CPU"] = statistics.median(costs)
-            ratio = statistics.median(ratios)
-            figures[f"tiny {kind}, CPU with an authorizer to without"] = ratio
+            figures[name] = statistics.median(guarded.rate for _, guarded in turns)
+            plain_us, guarded_us = least_cpu(turns)
+            figures[f"{name} CPU"] = guarded_us
+            figures[f"tiny {kind}, CPU with an authorizer to without"] = guarded_us / plain_us
+        for small in pair:
+            small.end()
         return figures
 
-    def _small(self, server: SecuredServer, kind: str, *words: object) -> tuple[float, float]:
-        """Return the rate of small requests, and the CPU time for each in microseconds."""
-        topic = server.topics.create(1)
-        common = ("--topic", topic, "--user", f"{USER}:{PASSWORD}", *words)
-        where = ("--port", server.ports.sasl_plaintext)
-        in_process("bench.load", "produce", *where, *common, "--seconds", 0.1)
+
+class Cost(NamedTuple):
+    """Requests per second, and the broker's CPU time for each in microseconds."""
+
+    rate: float
+    cpu_us: float
+
+
+def least_cpu(turns: Sequence[Sequence[Cost]]) -> list[float]:
+    """Return the least CPU time of each server: other work of the machine only adds to it."""
+    return [min(cost.cpu_us for cost in costs) for costs in zip(*turns, strict=True)]
+
+
+class _Small:
+    """Small requests of a client that has logged in, to one topic."""
+
+    def __init__(self, server: SecuredServer, seconds: float) -> None:
+        self._server = server
+        self._seconds = seconds / _TURNS
+        self._topic = server.topics.create(1)
+
+    def run(self, kind: str, *words: object) -> Cost:
+        """Run a load of one kind once."""
+        server = self._server
         before = server.server.cpu_seconds()
-        seconds = self.seconds / 4
-        result = in_process("bench.load", kind, *where, *common, "--seconds", seconds)
+        result = in_process(
+            "bench.load", kind, "--port", server.ports.sasl_plaintext, "--topic", self._topic,
+            "--user", f"{USER}:{PASSWORD}", "--seconds", self._seconds, *words,
+        )  # fmt: skip
         cpu = server.server.cpu_seconds() - before
-        server.topics.delete(topic)
-        return result["requests_s"], cpu / result["requests"] * 1e6
+        return Cost(result["requests_s"], cpu / result["requests"] * 1e6)
+
+    def end(self) -> None:
+        """Delete the topic."""
+        self._server.topics.delete(self._topic)
 
 
 def _each(name: str, result: Figures, cpu: float) -> Figures:
@@ -283,7 +303,7 @@ def measure(starts: Mapping[str, Start], folder: Path, words: argparse.Namespace
     contests: dict[str, SecuredContest] = {}
     try:
         for name, start in starts.items():
-            contests[name] = SecuredContest(start, folder, _WARM_SECONDS)
+            contests[name] = SecuredContest(start, folder, words.warm_seconds)
         for number in range(words.rounds + 1):
             order = sorted(starts, reverse=bool(number % 2))
             for subject in subjects:
@@ -324,6 +344,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3)
+    parser.add_argument("--warm-seconds", type=float, default=5, help="of the first round")
     parser.add_argument("--kafka", default=KAFKA_VERSION)
     parser.add_argument("--only", default="", help=f"comma-separated: {','.join(SUBJECTS)}")
     parser.add_argument("--before", type=Path, help="the ottla command of an older version")

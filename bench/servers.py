@@ -33,6 +33,7 @@ _CPU_CLOCK = 2
 KAFKA_VERSION = "4.3.0"
 # The prepared records are years old: the next check of the retention would delete them.
 _SETTINGS = {"log.retention.ms": "-1"}
+_PROTOCOLS = "listener.security.protocol.map"
 _LOG4J = """log4j.rootLogger=WARN, C
 log4j.appender.C=org.apache.log4j.ConsoleAppender
 log4j.appender.C.layout=org.apache.log4j.SimpleLayout
@@ -239,12 +240,16 @@ def start_kafka(version: str = KAFKA_VERSION, options: Mapping[str, str] | None 
     }
     own = options.get("listeners", f"PLAINTEXT://127.0.0.1:{port}")
     rows["listeners"] = f"{own},CONTROLLER://127.0.0.1:{controller}"
+    if _PROTOCOLS in options:
+        rows[_PROTOCOLS] += ",CONTROLLER:PLAINTEXT"
     properties.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
     base = ["java", f"-Dlog4j.configuration=file:{folder}/log4j.properties", "-cp"]
     base += [f"{java.kafka_jars(version)}/*"]
     identity = ("-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
     format_command = [*base, "kafka.tools.StorageTool", "format", *identity]
-    subprocess.run(format_command, check=True, capture_output=True)
+    done = subprocess.run(format_command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"kafka {version} cannot format its storage: {done.stdout}{done.stderr}")
     heap = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
     heap += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
     command = [base[0], *heap, *base[1:], "kafka.Kafka", str(properties)]

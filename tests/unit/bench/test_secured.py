@@ -89,6 +89,15 @@ def test_subjects_are_measured_in_their_own_order() -> None:
         secured.chosen("login")
 
 
+def test_the_least_cpu_time_of_the_turns_counts() -> None:
+    """One turn beside other work of the machine would otherwise decide the ratio."""
+    turns = [
+        [secured.Cost(1, 8.0), secured.Cost(1, 30.0)],
+        [secured.Cost(1, 9.0), secured.Cost(1, 8.2)],
+    ]
+    assert secured.least_cpu(turns) == [8.0, 8.2]
+
+
 def test_the_aim_of_an_authorizer_is_five_percent() -> None:
     """It limits our own ratio, whatever the other server needs."""
     aim = AIMS["tiny produce, CPU with an authorizer to without"]
