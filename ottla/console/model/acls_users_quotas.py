@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import Enum
-from ipaddress import ip_address
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
@@ -24,8 +23,10 @@ from ottla.client.admin.acls import (
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
+from ottla.operations.access.entries import check_addable
 from ottla.operations.changes import MASKED, Change, require_confirmation
 from ottla.operations.survey.connections import ClusterConnection
+from ottla.security.acls import permissions_for
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_user_scram_credentials import (
@@ -122,30 +123,9 @@ def list_acls(connection: ClusterConnection) -> list[Acl]:
 def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Add an ACL; ConfigError for an unknown word, or a principal or host that never matches."""
     binding = _binding(acl)
-    _check_principal(acl.principal)
-    _check_host(acl.host)
+    check_addable(binding)
     _ask(connection, lambda brokers: acls.create_acls(brokers, [binding]))
     return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
-
-
-def _check_principal(principal: str) -> None:
-    kind, colon, name = principal.partition(":")
-    if not (kind and colon and name):
-        raise ConfigError(
-            f"principal {principal!r} has no type or no name: write it as in User:ann"
-        )
-
-
-def _check_host(host: str) -> None:
-    """Raise ConfigError for a host name: brokers compare the addresses of clients only."""
-    if host == "*":
-        return
-    try:
-        ip_address(host)
-    except ValueError:
-        raise ConfigError(
-            f"host {host!r} is neither * nor an IP address, which is all that brokers compare"
-        ) from None
 
 
 def last_allowing(rows: Iterable[Acl]) -> frozenset[Acl]:
@@ -166,8 +146,10 @@ def _allowing(acl: Acl) -> set[tuple[str, str, str, str]]:
     name, kind = acl.resource_name, acl.resource_type
     patterns = {("literal", "*"), (acl.pattern_type, name)}
     patterns |= {("prefixed", name[:end]) for end in range(1, len(name) + 1)}
-    operations = {acl.operation, "all", *_IMPLIED_BY.get(acl.operation, ())}
-    return {(kind, operation, *pattern) for operation in operations for pattern in patterns}
+    permissions = permissions_for(_member(AclOperation, acl.operation, "operation"))
+    return {
+        (kind, _word(permission), *pattern) for permission in permissions for pattern in patterns
+    }
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) -> Change:
@@ -266,11 +248,6 @@ def alter_quota(
 
 
 ENTITY_TYPES = quotas.TYPES
-# Operations that allow another one, too (as in Kafka's StandardAuthorizer).
-_IMPLIED_BY = {
-    "describe": ("read", "write", "delete", "alter"),
-    "describe_configs": ("alter_configs",),
-}
 _PROBES = (DescribeAclsRequest, DescribeUserScramCredentialsRequest, DescribeClientQuotasRequest)
 
 
@@ -326,8 +303,12 @@ def _word(member: Enum) -> str:
 _NOT_STORED = ("unknown", "any", "match")
 
 
+def _members(kind: type[E]) -> dict[str, E]:
+    return {_word(member): member for member in kind if _word(member) not in _NOT_STORED}
+
+
 def _member(kind: type[E], word: str, subject: str) -> E:
-    members = {_word(member): member for member in kind if _word(member) not in _NOT_STORED}
+    members = _members(kind)
     if word not in members:
         raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(members)}")
     return members[word]
@@ -341,3 +322,10 @@ def _entity_text(entity: Mapping[str, str | None]) -> str:
     return ", ".join(
         f"{kind} {'(default)' if name is None else name}" for kind, name in sorted(entity.items())
     )
+
+
+# The words of ACLs, in the order of Kafka's numbers.
+RESOURCE_TYPES = tuple(_members(ResourceType))
+PATTERN_TYPES = tuple(_members(PatternType))
+OPERATIONS = tuple(_members(AclOperation))
+PERMISSIONS = tuple(_members(PermissionType))

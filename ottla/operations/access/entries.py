@@ -1,7 +1,9 @@
 """The access control entries that a request adds or removes."""
 
 from collections.abc import Iterable
+from ipaddress import ip_address
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import acls
 from ottla.client.admin.acls import (
     AccessControlEntry,
@@ -14,19 +16,9 @@ from ottla.client.admin.acls import (
 )
 from ottla.client.brokers import Brokers
 from ottla.operations.access.patterns import CLUSTER, AclRequest, AclRequestError, patterns_of
+from ottla.security.acls import WILDCARD, operations_on, problem_of
 
 _O = AclOperation
-# As AclEntry.supportedOperations of Apache Kafka.
-_SUPPORTED = {
-    ResourceType.TOPIC: (_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER,
-                         _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
-    ResourceType.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
-    ResourceType.CLUSTER: (_O.CREATE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS,
-                           _O.IDEMPOTENT_WRITE, _O.ALTER, _O.DESCRIBE),
-    ResourceType.TRANSACTIONAL_ID: (_O.DESCRIBE, _O.WRITE, _O.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
-    ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
-}  # fmt: skip
 # What a producer and a consumer need, by the type of the resource.
 _PRODUCER = {
     ResourceType.TOPIC: (_O.WRITE, _O.DESCRIBE, _O.CREATE),
@@ -191,9 +183,39 @@ def _operation(text: str) -> AclOperation:
 
 def _check_operations(entries: Entries) -> None:
     for pattern, listed in entries.items():
-        valid = (*_SUPPORTED.get(pattern.resource_type, ()), _O.ALL)
-        if any(entry.operation not in valid for entry in listed):
-            names = ", ".join(operation.name for operation in valid)
-            raise AclRequestError(
-                f"ResourceType {pattern.resource_type.name} only supports operations [{names}]"
-            )
+        for entry in listed:
+            if reason := _unsupported(pattern, entry):
+                raise AclRequestError(reason)
+
+
+def _unsupported(pattern: ResourcePattern, entry: AccessControlEntry) -> str:
+    """Return the reason why entries of a type of resource cannot have an operation, or nothing."""
+    valid = operations_on(pattern.resource_type)
+    if entry.operation in valid:
+        return ""
+    names = ", ".join(operation.name for operation in valid)
+    return f"ResourceType {pattern.resource_type.name} only supports operations [{names}]"
+
+
+def check_addable(binding: AclBinding) -> None:
+    """Raise ConfigError for an entry that brokers refuse, or that never has an effect.
+
+    Clients are known by the address of their host and by a principal with a type and a name.
+    """
+    pattern, entry = binding
+    principal, host = entry.principal or "", entry.host or ""
+    kind, colon, name = principal.partition(":")
+    if not (kind and colon and name):
+        raise ConfigError(
+            f"principal {principal!r} has no type or no name: write it as in User:ann"
+        )
+    if reason := problem_of(binding) or _unsupported(pattern, entry):
+        raise ConfigError(reason)
+    if host == WILDCARD:
+        return
+    try:
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"host {host!r} is neither * nor an IP address, which is all that brokers compare"
+        ) from None
