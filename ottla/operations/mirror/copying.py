@@ -34,10 +34,16 @@ from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.raw.goal import Goal
 from ottla.client.records import RecordMetadata
-from ottla.operations.mirror.routes import Points, Route, prepare, read_points, translate_group
+from ottla.operations.mirror.routes import (
+    Points,
+    PointsLog,
+    Route,
+    missing_groups,
+    prepare,
+    translate_group,
+)
 from ottla.operations.mirror.targets import cluster_id
 from ottla.operations.mirror.translation import Point
-from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Position, resolve
 
 Key = tuple[str, int]
@@ -117,13 +123,15 @@ class Mirror:
         self._noted: set[str] = set()
         self._find_routes = find_routes
         self._points: dict[Route, Points] = {}
-        # The offset of the next record in each topic of points, unless another mirror writes there.
-        self._points_end: dict[Route, int] = {}
+        self._points_log = PointsLog(target, self._cluster_id)
         self._routes: dict[str, Route] = {}
         # Settings that librdkafka refuses are found before topics are created.
         with self._open_producer(), self._open_consumer():
             pass
-        self._report_missing_groups()
+        for name in missing_groups(source, settings.groups):
+            self._note(
+                f"There is no group {name!r} in the source's cluster: it has no offsets to translate yet."
+            )
         keys = [key for route in routes for key in self._prepare(route)]
         self._positions = self._starts(keys, settings.start)
         self._refresh_at = time.monotonic() + settings.refresh_s
@@ -153,18 +161,6 @@ class Mirror:
         if settings.groups:
             self._translate()
 
-    def _report_missing_groups(self) -> None:
-        for name in self._settings.groups:
-            try:
-                check_exists(self._source, name)
-            except ApiError as error:
-                # The requests that translate offsets report other errors.
-                if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-                    self._note(
-                        f"There is no group {name!r} in the source's cluster: it has no offsets to "
-                        "translate yet."
-                    )
-
     def _run_with_clients(self, goal: Goal, stop: Stop, advance: Callable[[int], None]) -> bool:
         """Copy until the end or until stopped; return True, earlier, if there are new partitions,
         because an open producer does not know the target's new partitions yet.
@@ -191,17 +187,9 @@ class Mirror:
     def _resume(self) -> None:
         """Continue at the last points, which another mirror may have stored until it was fenced."""
         for route, known in self._points.items():
-            for point in self._new_points(route):
+            for point in self._points_log.new_points(route):
                 known.add(point)
                 self._positions[route.source, point.partition] = point.source_offset
-
-    def _new_points(self, route: Route) -> list[Point]:
-        """Return the points of this source and target since the last call."""
-        if not self._settings.has_points:
-            return []
-        start = self._points_end.get(route, 0)
-        points, self._points_end[route] = read_points(self._target, route, self._cluster_id, start)
-        return points
 
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
@@ -214,7 +202,9 @@ class Mirror:
             has_points=settings.has_points,
         )
         if route not in self._points:
-            self._points[route] = Points(self._new_points(route))
+            self._points[route] = Points(
+                self._points_log.new_points(route) if settings.has_points else ()
+            )
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -459,21 +449,13 @@ class Mirror:
             raise self._failure
         if not self._settings.exactly_once:
             for route, futures in points.items():
-                self._look_for_others(route, [future.result().offset for future in futures])
-
-    def _look_for_others(self, route: Route, written: list[int]) -> None:
-        """Report another mirror of this source if it has written points between the points of this
-        one.
-        """
-        end = self._points_end[route]
-        is_alone = written == list(range(end, end + len(written)))
-        if is_alone:
-            self._points_end[route] = max(written) + 1
-        elif len(self._new_points(route)) > len(written):
-            self._note_once(
-                f"Another mirror copies {route.source} to {route.target}, too: records are copied "
-                "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
-            )
+                written = [future.result().offset for future in futures]
+                if self._points_log.has_other_writer(route, written):
+                    self._note_once(
+                        f"Another mirror copies {route.source} to {route.target}, too: records are "
+                        "copied twice. Stop one of them: mirrors, also of one group, do not divide "
+                        "the partitions."
+                    )
 
     def _forget(self) -> None:
         """Drop the records of an aborted transaction."""

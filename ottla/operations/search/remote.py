@@ -42,9 +42,10 @@ def search_rows(
 def match_of(url: str, row: Row) -> Match:
     """Return the record of a row; HttpError if it cannot be used."""
     try:
-        texts = [None if text is None else str(text) for text in row.get("headers") or []]
-        pairs = zip(texts[::2], texts[1::2], strict=True)
-        headers = [(name or "", None if value is None else value.encode()) for name, value in pairs]
+        texts = row.get("headers") or []
+        values = row.get("headers_base64") or texts[1::2]
+        read = _base64_bytes if "headers_base64" in row else _text_bytes
+        headers = [(str(name), read(value)) for name, value in zip(texts[::2], values, strict=True)]
         record = Record(
             _bytes(row, "key"),
             _bytes(row, "payload"),
@@ -59,7 +60,12 @@ def match_of(url: str, row: Row) -> Match:
 
 def _bytes(row: Row, name: str) -> bytes | None:
     coded = row.get(f"{name}_base64")
-    if coded is not None:
-        return base64.b64decode(coded, validate=True)
-    text = row.get(name)
+    return _text_bytes(row.get(name)) if coded is None else _base64_bytes(coded)
+
+
+def _text_bytes(text: str | None) -> bytes | None:
     return None if text is None else str(text).encode()
+
+
+def _base64_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ottla.base.errors import ApiError, OttlaError
+from ottla.base.search.language import filter_text
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.operations.search.remote import Row, match_of, search_rows
@@ -113,7 +114,7 @@ class RemoteSearch:
         self._left[number] = max(offset, self._left[number])
 
     def _query(self, number: int) -> list[tuple[str, object]]:
-        search, filters = self._search, self._search.filters
+        search = self._search
         parameters: list[tuple[str, object]] = [
             ("topic", search.topic),
             ("partition", number),
@@ -124,13 +125,8 @@ class RemoteSearch:
         is_new = self._left[number] == search.ranges[number][0]
         from_time = search.from_ms >= 0 and is_new
         parameters.append(("from", f"@{search.from_ms}" if from_time else self._left[number]))
-        for name in ("key", "value", "key_regex", "value_regex"):
-            if getattr(filters, name):
-                parameters.append((name, getattr(filters, name)))
-        parameters += [("header", text) for text in filters.headers]
-        parameters += [("json", text) for text in filters.json]
-        if filters.ignore_case:
-            parameters.append(("ignore_case", "true"))
+        if search.conditions:
+            parameters.append(("where", filter_text(search.conditions)))
         if search.read_committed:
             parameters.append(("isolation", "read_committed"))
         return parameters

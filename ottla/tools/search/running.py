@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from ottla.base.errors import OttlaError
+from ottla.base.search.filters import Filters
+from ottla.base.search.matching import Matcher
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
-from ottla.server.search.filters import Filters, Matcher
 from ottla.tools.http_addresses import parse_address
 from ottla.tools.output import Output, Progress, count_text, note
 from ottla.tools.record.formats import compile_format, json_format
@@ -27,7 +28,7 @@ def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str,
     """Search and print the matches; return 0 if there is one."""
     search = _request(brokers, name, options)
     # Before anything is sent: wrong filters are errors of the command line.
-    Matcher(search.filters)
+    Matcher(search.conditions)
     write = json_format if output.is_json else compile_format(options["format"])
 
     def show(record: ConsumedRecord) -> None:
@@ -70,15 +71,15 @@ def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
     return Search(
         topic=name,
         ranges={key[1]: (starts[key], ends[key]) for key in keys},
-        filters=Filters(
+        conditions=Filters(
             key=options["key"],
             value=options["value"],
             key_regex=options["key_regex"],
             value_regex=options["value_regex"],
             headers=options["headers"],
-            json=options["conditions"],
+            where=options["conditions"],
             ignore_case=options["ignore_case"],
-        ),
+        ).conditions(),
         from_ms=start.value if start is not None and from_time else -1,
         read_committed=options["read_committed"],
         limit=options["count"] or 0,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from ottla.base.search.language import parse_filter
 from ottla.client.admin import configs
-from ottla.server.search.filters import Filters
 from ottla.testing import Cluster
 from ottla.tools.search import remote
 from tests.integration.tools.test_mirror import produce
@@ -57,6 +57,7 @@ def ids(done: Any) -> list[int]:
         (["--key", "k7"], [7]),
         (["--key-regex", "^k3[0-2]$"], [30, 31, 32]),
         (["--where", "$.id >= 38"], [38, 39]),
+        (["--where", 'key =~ "^K3[01]$" ignore-case and not $.text == "refund"'], [30, 31]),
         (["--where", '$.text == "refund"', "--header", "h=1", "-p", "1", "-o", "-2"], [33, 37]),
         (["--value", "REFUND", "-i", "-c", "3"], [1, 5, 9]),
         (["-o", "@1000000037"], [37, 38, 39]),
@@ -151,7 +152,9 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
     known = {number: searched.node(number).monitoring_address for number in searched.brokers}
     numbers: list[int] = []
     search = remote.Search(
-        topic="orders", ranges=dict.fromkeys(range(4), (0, 10)), filters=Filters(value="refund")
+        topic="orders",
+        ranges=dict.fromkeys(range(4), (0, 10)),
+        conditions=parse_filter('value contains "refund"'),
     )
 
     class Stop:

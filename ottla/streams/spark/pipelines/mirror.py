@@ -2,8 +2,8 @@
 groups' offsets.
 
 `ottla.operations.mirror` decides which copies are refused, creates the target, names the topic of
-offsets, and translates offsets, as for `ottla topic copy`. These facts differ, because Spark's executors move
-the records:
+offsets, and translates offsets, as for `ottla topic copy`. These facts differ, because Spark's
+executors move the records:
 
 * The position is the query's checkpoint; points only translate offsets of groups.
 * The range is the `start` of the pipeline's source, and it always follows.

@@ -31,7 +31,8 @@ def _overrides(connection: ClusterConnection, topic: str) -> Mapping[str, str | 
     with connection.brokers() as brokers:
         resource = configs.Resource(configs.ResourceType.TOPIC, topic)
         rows = configs.describe_config(brokers, resource)
-    return {row.name: row.value for row in rows if row.source == configs.ConfigSource.DYNAMIC_TOPIC_CONFIG}  # fmt: skip
+    own = configs.ConfigSource.DYNAMIC_TOPIC_CONFIG
+    return {row.name: row.value for row in rows if row.source == own}
 
 
 def _names(connection: ClusterConnection) -> set[str]:
@@ -89,7 +90,9 @@ def test_refused_copies_leave_no_topic(
     assert error.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_cancelled_copy_says_so(connection: ClusterConnection, cluster: Cluster, topic: str) -> None:  # fmt: skip
+def test_cancelled_copy_says_so(
+    connection: ClusterConnection, cluster: Cluster, topic: str
+) -> None:
     """The note has the number of the records that were copied before."""
     cluster.create_topic(topic)
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
