@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
@@ -45,6 +44,7 @@ from ottla.operations.mirror.routes import (
 from ottla.operations.mirror.targets import cluster_id
 from ottla.operations.mirror.translation import Point
 from ottla.operations.offsets.positions import BEGINNING, Position, resolve
+from ottla.operations.stop import Stop
 
 Key = tuple[str, int]
 _BATCH = 500
@@ -56,19 +56,6 @@ _ATTEMPTS = 5
 _PAUSE_S = 1.0
 # As MirrorMaker, a mirror that follows waits for its target without limit.
 _PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
-
-
-class Stop(Protocol):
-    """A request of the caller to stop."""
-
-    @property
-    def requested(self) -> bool:
-        """True once the copy is to stop behind the records that it has read."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Pause; return at once after a stop was requested."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

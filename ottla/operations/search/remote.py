@@ -3,10 +3,12 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from ottla.base.search.conditions import Condition
+from ottla.base.search.language import filter_text
 from ottla.operations.survey.http import HttpError, get_lines
 from ottla.wire.records.records import Record
 
@@ -18,6 +20,29 @@ class Match(NamedTuple):
 
     record: Record
     is_log_append_time: bool
+
+
+def search_query(
+    partition: tuple[str, int],
+    span: tuple[int | str, int],
+    conditions: Sequence[Condition],
+    *,
+    limit: int = 0,
+    read_committed: bool = False,
+) -> list[tuple[str, object]]:
+    """Return the parameters of a search in one partition, between two positions."""
+    parameters: list[tuple[str, object]] = [
+        ("topic", partition[0]),
+        ("partition", partition[1]),
+        ("from", span[0]),
+        ("to", span[1]),
+        ("limit", limit),
+    ]
+    if conditions:
+        parameters.append(("where", filter_text(conditions)))
+    if read_committed:
+        parameters.append(("isolation", "read_committed"))
+    return parameters
 
 
 def search_rows(

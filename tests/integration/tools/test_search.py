@@ -8,8 +8,9 @@ import pytest
 
 from ottla.base.search.language import parse_filter
 from ottla.client.admin import configs
+from ottla.operations.search import brokers as remote
 from ottla.testing import Cluster
-from ottla.tools.search import remote
+from ottla.tools.search import running
 from tests.integration.tools.test_mirror import produce
 
 
@@ -141,9 +142,9 @@ def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) ->
 
     monkeypatch.setattr(configs, "describe_config", describe)
     with searched.admin() as brokers:
-        assert remote.addresses(brokers) == {1: ("127.0.0.1", 9100), 2: ("10.0.0.2", 9100)}
+        assert running.addresses(brokers) == {1: ("127.0.0.1", 9100), 2: ("10.0.0.2", 9100)}
         entries["2"]["search.enable"] = "false"
-        assert list(remote.addresses(brokers)) == [1]
+        assert list(running.addresses(brokers)) == [1]
 
 
 def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any) -> None:

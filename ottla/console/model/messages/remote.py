@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.base.search.conditions import Condition
-from ottla.base.search.language import filter_text
 from ottla.console.model.messages.scanning import Span
 from ottla.console.model.messages.values import BrowseRequest, Seek
-from ottla.operations.search.remote import Match, match_of, search_rows
+from ottla.operations.search.remote import Match, match_of, search_query, search_rows
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.http import HttpError
 
@@ -31,7 +30,8 @@ class RemoteSearch:
 
     topic: str
     urls: Mapping[int, str]
-    parameters: tuple[tuple[str, str], ...]
+    conditions: tuple[Condition, ...]
+    is_read_committed: bool
     timeout_s: float
 
     def run(self, partition: int, span: Span) -> Iterator[Match | Passed]:
@@ -39,14 +39,9 @@ class RemoteSearch:
 
         Raises HttpError if the broker refuses (`search.enable=false`, too many searches) or stops.
         """
-        query = [
-            ("topic", self.topic),
-            ("partition", str(partition)),
-            ("from", str(span.start)),
-            ("to", str(span.end)),
-            ("limit", "0"),
-            *self.parameters,
-        ]
+        query = search_query(
+            (self.topic, partition), span, self.conditions, read_committed=self.is_read_committed
+        )
         url = self.urls[partition]
         for row in search_rows(url, query, self.timeout_s):
             match row["type"]:
@@ -73,8 +68,11 @@ def remote_search(
         return None
     if not all(node in urls for node in leaders.values()):
         return None
-    parameters = [("where", filter_text(conditions))]
-    if request.is_read_committed:
-        parameters.append(("isolation", "read_committed"))
     by_partition = {number: urls[node] for number, node in leaders.items()}
-    return RemoteSearch(request.topic, by_partition, tuple(parameters), connection.timeout_s)
+    return RemoteSearch(
+        request.topic,
+        by_partition,
+        tuple(conditions),
+        request.is_read_committed,
+        connection.timeout_s,
+    )

@@ -15,11 +15,11 @@ from ottla.base.search.matching import Matcher
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.console.model.messages.browsing import BrowseRequest, Seek, search
+from ottla.operations.search.brokers import RemoteSearch
+from ottla.operations.search.local import LocalSearch
+from ottla.operations.search.request import Search
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
-from ottla.tools.search.local import LocalSearch
-from ottla.tools.search.remote import RemoteSearch
-from ottla.tools.search.request import Search
 from tests.integration.tools.test_mirror import records_of
 
 pytestmark = pytest.mark.slow

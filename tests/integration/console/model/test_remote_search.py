@@ -14,6 +14,7 @@ from ottla.base.search.conditions import Condition, Field, JsonComparison, Opera
 from ottla.console.model import topics
 from ottla.console.model.messages.browsing import BrowseRequest, BrowseResult, Seek, browse
 from ottla.console.model.messages.remote import remote_search
+from ottla.console.model.messages.scanning import Span
 from ottla.console.model.producing import ProduceRequest, produce
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
@@ -138,7 +139,9 @@ def test_brokers_compare_the_whole_condition(
     request = BrowseRequest("orders", seek=Seek.OLDEST)
     search = remote_search(connection, request, (condition,), {0: 1})
     assert search is not None
-    assert search.parameters == (("where", parameter),)
+    _Port.queries.clear()
+    list(search.run(0, Span(0, 10)))
+    assert [query["where"] for query in _Port.queries] == [[parameter]]
 
 
 def test_order_of_truth_values_is_refused(connection: ClusterConnection) -> None:

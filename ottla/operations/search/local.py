@@ -7,8 +7,8 @@ from ottla.base.search.matching import Matcher
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.raw.goal import Goal
-from ottla.tools.search.request import OnMatch, Result, Search
-from ottla.tools.signals import StopSignals
+from ottla.operations.search.request import OnMatch, Result, Search
+from ottla.operations.stop import Stop
 
 _BATCH = 1000
 _POLL_S = 0.1
@@ -22,7 +22,7 @@ class LocalSearch:
         self._search = search
         self._matcher = Matcher(search.conditions)
 
-    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: StopSignals) -> Result:
+    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: Stop) -> Result:
         """Search until the end, the limit, or until stopped; `advance` counts records."""
         search, started = self._search, time.monotonic()
         keys = {
