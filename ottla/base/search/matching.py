@@ -63,13 +63,13 @@ class Matcher:
 
 
 class _Record:
-    """The parts of a record; a document is parsed once for all conditions."""
+    """The parts of a record; several conditions on one part share its document."""
 
-    __slots__ = ("documents", "headers", "key", "value")
+    __slots__ = ("_document", "_parsed", "headers", "key", "value")
 
     def __init__(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
         self.key, self.value, self.headers = key, value, headers
-        self.documents: dict[bytes, Any] = {}
+        self._parsed: bytes | None = None
 
     def parts(self, condition: Condition) -> Iterator[bytes | None]:
         """Yield the parts that a condition compares."""
@@ -84,14 +84,17 @@ class _Record:
                 if not chosen or name == chosen:
                     yield value
 
-    def document(self, data: bytes) -> Any:
+    def document(self, part: bytes | None) -> Any:
         """Return the JSON value of a part, or _NO_JSON."""
-        if data not in self.documents:
+        if part is None:
+            return _NO_JSON
+        if part is not self._parsed:
+            self._parsed = part
             try:
-                self.documents[data] = json.loads(data)
+                self._document = json.loads(part)
             except (ValueError, RecursionError):
-                self.documents[data] = _NO_JSON
-        return self.documents[data]
+                self._document = _NO_JSON
+        return self._document
 
 
 def _is_of_json(condition: Condition) -> bool:
@@ -101,20 +104,17 @@ def _is_of_json(condition: Condition) -> bool:
 def _compile(condition: Condition) -> _Check:
     expected = not condition.negated
     if _is_of_json(condition):
-        path, compare = JsonPath(condition.path), _json_comparison(condition)
+        select, compare = JsonPath(condition.path).select, _json_comparison(condition)
 
-        def holds(record: _Record) -> bool:
-            documents = (
-                record.document(part) for part in record.parts(condition) if part is not None
-            )
-            return any(
-                compare(value)
-                for document in documents
-                if document is not _NO_JSON
-                for value in path.select(document)
-            )
+        def holds(record: _Record, part: bytes | None) -> bool:
+            document = record.document(part)
+            return document is not _NO_JSON and any(map(compare, select(document)))
 
-        return lambda record: holds(record) is expected
+        if condition.field is Field.VALUE:
+            return lambda record: holds(record, record.value) is expected
+        return lambda record: (
+            any(holds(record, part) for part in record.parts(condition)) is expected
+        )
     test = _test(condition)
     if condition.field is Field.KEY:
         return lambda record: test(record.key) is expected
