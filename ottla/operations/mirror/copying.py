@@ -13,7 +13,7 @@ reported: both see points that they did not write.
 A mirror that follows looks for new partitions and topics, which it copies from their beginning.
 
 Not done: a record with the timestamp 0 or none gets the time of the copy. Two mirrors do not divide
-the partitions. The rate is limited by quotas of the brokers only.
+the partitions.
 """
 
 import hashlib
@@ -33,6 +33,7 @@ from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.raw.goal import Goal
 from ottla.client.records import RecordMetadata
+from ottla.operations.mirror.limits import Patience, RateLimit
 from ottla.operations.mirror.routes import (
     Points,
     PointsLog,
@@ -68,7 +69,8 @@ class MirrorSettings:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
     one source of which one fences the others; default: the mirrors of the same topics.
     `has_points`: keep the position on the target. `patience_s`: how long a copy waits for records
-    of brokers that do not respond (default: without limit).
+    of brokers that do not respond (default: without limit). `bytes_per_s`: how much is copied at
+    most, on average, in bytes of keys, values and headers.
     """
 
     exactly_once: bool = False
@@ -82,6 +84,7 @@ class MirrorSettings:
     identity: str | None = None
     has_points: bool = True
     patience_s: float = math.inf
+    bytes_per_s: int | None = None
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
 
@@ -127,13 +130,14 @@ class Mirror:
         self._last: dict[Key, DeliveryFuture] = {}
         self._count = 0
         self._failure: Exception | None = None
-        self._heard_at = math.inf
+        self._patience = Patience(settings.patience_s)
+        self._limit = RateLimit(settings.bytes_per_s)
 
     def run(self, stop: Stop, advance: Callable[[int], None]) -> None:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
-        self._heard_at = time.monotonic()
+        self._patience.check(time.monotonic(), is_heard=True)
         goes_on = True
         while goes_on:
             try:
@@ -164,6 +168,9 @@ class Mirror:
                 before = self.copied
                 self._copy_some(producer, consumer, goal, stop)
                 advance(self.copied - before)
+                if not goal.is_reached:
+                    # Outside of a transaction, which would time out.
+                    stop.wait(self._limit.wait_s(time.monotonic()))
                 if self._settings.groups and time.monotonic() - translated > _GROUPS_S:
                     translated = time.monotonic()
                     self._try_to_translate()
@@ -337,9 +344,11 @@ class Mirror:
                 else (consumer.poll(0.02, limit=_BATCH))
             )
             self._send_all(producer, events, goal)
-            self._check_patience(events)
+            now = time.monotonic()
+            self._patience.check(now, is_heard=bool(events))
             is_idle = not events and self._count > 0
-            if is_idle or self._count >= _RECORDS_MAX or time.monotonic() > deadline:
+            is_due = now > deadline or self._count >= _RECORDS_MAX or self._limit.is_reached(now)
+            if is_idle or is_due:
                 return
 
     def _send_all(
@@ -361,19 +370,9 @@ class Mirror:
                 timestamp=record.timestamp if record.timestamp > 0 else None,
                 on_delivery=self._delivered,
             )
+            self._limit.count(record, time.monotonic())
             self._read[key] = record.offset + 1
             self._count += 1
-
-    def _check_patience(self, events: list[ConsumedRecord | EndOfPartition]) -> None:
-        """Raise TimedOut if the brokers have sent nothing for the patience of the copy."""
-        now, patience_s = time.monotonic(), self._settings.patience_s
-        if events:
-            self._heard_at = now
-        elif now - self._heard_at > patience_s:
-            raise TimedOut(
-                f"no record of {', '.join(self._routes)} arrived for {patience_s:g} s: check that the "
-                "leaders of all its partitions are running"
-            )
 
     def _delivered(self, _: RecordMetadata | None, error: Exception | None) -> None:
         self._failure = self._failure or error
