@@ -13,7 +13,7 @@ reported: both see points that they did not write.
 A mirror that follows looks for new partitions and topics, which it copies from their beginning.
 
 Not done: a record with the timestamp 0 or none gets the time of the copy. Two mirrors do not divide
-the partitions. The rate is limited by quotas of the brokers only.
+the partitions.
 """
 
 import hashlib
@@ -23,7 +23,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
@@ -34,11 +33,19 @@ from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.raw.goal import Goal
 from ottla.client.records import RecordMetadata
-from ottla.operations.mirror.routes import Points, Route, prepare, read_points, translate_group
+from ottla.operations.mirror.limits import Patience, RateLimit
+from ottla.operations.mirror.routes import (
+    Points,
+    PointsLog,
+    Route,
+    missing_groups,
+    prepare,
+    translate_group,
+)
 from ottla.operations.mirror.targets import cluster_id
 from ottla.operations.mirror.translation import Point
-from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Position, resolve
+from ottla.operations.stop import Stop
 
 Key = tuple[str, int]
 _BATCH = 500
@@ -52,19 +59,6 @@ _PAUSE_S = 1.0
 _PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
 
 
-class Stop(Protocol):
-    """A request of the caller to stop."""
-
-    @property
-    def requested(self) -> bool:
-        """True once the copy is to stop behind the records that it has read."""
-        ...
-
-    def wait(self, seconds: float) -> None:
-        """Pause; return at once after a stop was requested."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MirrorSettings:
     """How topics are copied.
@@ -75,7 +69,8 @@ class MirrorSettings:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
     one source of which one fences the others; default: the mirrors of the same topics.
     `has_points`: keep the position on the target. `patience_s`: how long a copy waits for records
-    of brokers that do not respond (default: without limit).
+    of brokers that do not respond (default: without limit). `bytes_per_s`: how much is copied at
+    most, on average, in bytes of keys, values and headers.
     """
 
     exactly_once: bool = False
@@ -89,6 +84,7 @@ class MirrorSettings:
     identity: str | None = None
     has_points: bool = True
     patience_s: float = math.inf
+    bytes_per_s: int | None = None
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
 
@@ -117,13 +113,15 @@ class Mirror:
         self._noted: set[str] = set()
         self._find_routes = find_routes
         self._points: dict[Route, Points] = {}
-        # The offset of the next record in each topic of points, unless another mirror writes there.
-        self._points_end: dict[Route, int] = {}
+        self._points_log = PointsLog(target, self._cluster_id)
         self._routes: dict[str, Route] = {}
         # Settings that librdkafka refuses are found before topics are created.
         with self._open_producer(), self._open_consumer():
             pass
-        self._report_missing_groups()
+        for name in missing_groups(source, settings.groups):
+            self._note(
+                f"There is no group {name!r} in the source's cluster: it has no offsets to translate yet."
+            )
         keys = [key for route in routes for key in self._prepare(route)]
         self._positions = self._starts(keys, settings.start)
         self._refresh_at = time.monotonic() + settings.refresh_s
@@ -132,13 +130,14 @@ class Mirror:
         self._last: dict[Key, DeliveryFuture] = {}
         self._count = 0
         self._failure: Exception | None = None
-        self._heard_at = math.inf
+        self._patience = Patience(settings.patience_s)
+        self._limit = RateLimit(settings.bytes_per_s)
 
     def run(self, stop: Stop, advance: Callable[[int], None]) -> None:
         """Copy until the end, or until stopped if it follows; `advance` counts stored records."""
         settings = self._settings
         goal = Goal() if settings.follow else Goal(at_end=True, stops=self._ends(settings.end))
-        self._heard_at = time.monotonic()
+        self._patience.check(time.monotonic(), is_heard=True)
         goes_on = True
         while goes_on:
             try:
@@ -152,18 +151,6 @@ class Mirror:
                 goes_on = not stop.requested
         if settings.groups:
             self._translate()
-
-    def _report_missing_groups(self) -> None:
-        for name in self._settings.groups:
-            try:
-                check_exists(self._source, name)
-            except ApiError as error:
-                # The requests that translate offsets report other errors.
-                if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
-                    self._note(
-                        f"There is no group {name!r} in the source's cluster: it has no offsets to "
-                        "translate yet."
-                    )
 
     def _run_with_clients(self, goal: Goal, stop: Stop, advance: Callable[[int], None]) -> bool:
         """Copy until the end or until stopped; return True, earlier, if there are new partitions,
@@ -181,6 +168,9 @@ class Mirror:
                 before = self.copied
                 self._copy_some(producer, consumer, goal, stop)
                 advance(self.copied - before)
+                if not goal.is_reached:
+                    # Outside of a transaction, which would time out.
+                    stop.wait(self._limit.wait_s(time.monotonic()))
                 if self._settings.groups and time.monotonic() - translated > _GROUPS_S:
                     translated = time.monotonic()
                     self._try_to_translate()
@@ -191,17 +181,9 @@ class Mirror:
     def _resume(self) -> None:
         """Continue at the last points, which another mirror may have stored until it was fenced."""
         for route, known in self._points.items():
-            for point in self._new_points(route):
+            for point in self._points_log.new_points(route):
                 known.add(point)
                 self._positions[route.source, point.partition] = point.source_offset
-
-    def _new_points(self, route: Route) -> list[Point]:
-        """Return the points of this source and target since the last call."""
-        if not self._settings.has_points:
-            return []
-        start = self._points_end.get(route, 0)
-        points, self._points_end[route] = read_points(self._target, route, self._cluster_id, start)
-        return points
 
     def _prepare(self, route: Route) -> list[Key]:
         """Return the partitions of a route that is new, or whose source may have grown."""
@@ -214,7 +196,9 @@ class Mirror:
             has_points=settings.has_points,
         )
         if route not in self._points:
-            self._points[route] = Points(self._new_points(route))
+            self._points[route] = Points(
+                self._points_log.new_points(route) if settings.has_points else ()
+            )
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -360,9 +344,11 @@ class Mirror:
                 else (consumer.poll(0.02, limit=_BATCH))
             )
             self._send_all(producer, events, goal)
-            self._check_patience(events)
+            now = time.monotonic()
+            self._patience.check(now, is_heard=bool(events))
             is_idle = not events and self._count > 0
-            if is_idle or self._count >= _RECORDS_MAX or time.monotonic() > deadline:
+            is_due = now > deadline or self._count >= _RECORDS_MAX or self._limit.is_reached(now)
+            if is_idle or is_due:
                 return
 
     def _send_all(
@@ -384,19 +370,9 @@ class Mirror:
                 timestamp=record.timestamp if record.timestamp > 0 else None,
                 on_delivery=self._delivered,
             )
+            self._limit.count(record, time.monotonic())
             self._read[key] = record.offset + 1
             self._count += 1
-
-    def _check_patience(self, events: list[ConsumedRecord | EndOfPartition]) -> None:
-        """Raise TimedOut if the brokers have sent nothing for the patience of the copy."""
-        now, patience_s = time.monotonic(), self._settings.patience_s
-        if events:
-            self._heard_at = now
-        elif now - self._heard_at > patience_s:
-            raise TimedOut(
-                f"no record of {', '.join(self._routes)} arrived for {patience_s:g} s: check that the "
-                "leaders of all its partitions are running"
-            )
 
     def _delivered(self, _: RecordMetadata | None, error: Exception | None) -> None:
         self._failure = self._failure or error
@@ -459,21 +435,13 @@ class Mirror:
             raise self._failure
         if not self._settings.exactly_once:
             for route, futures in points.items():
-                self._look_for_others(route, [future.result().offset for future in futures])
-
-    def _look_for_others(self, route: Route, written: list[int]) -> None:
-        """Report another mirror of this source if it has written points between the points of this
-        one.
-        """
-        end = self._points_end[route]
-        is_alone = written == list(range(end, end + len(written)))
-        if is_alone:
-            self._points_end[route] = max(written) + 1
-        elif len(self._new_points(route)) > len(written):
-            self._note_once(
-                f"Another mirror copies {route.source} to {route.target}, too: records are copied "
-                "twice. Stop one of them: mirrors, also of one group, do not divide the partitions."
-            )
+                written = [future.result().offset for future in futures]
+                if self._points_log.has_other_writer(route, written):
+                    self._note_once(
+                        f"Another mirror copies {route.source} to {route.target}, too: records are "
+                        "copied twice. Stop one of them: mirrors, also of one group, do not divide "
+                        "the partitions."
+                    )
 
     def _forget(self) -> None:
         """Drop the records of an aborted transaction."""

@@ -22,6 +22,7 @@ from ottla.operations.mirror.targets import (
     target_options,
 )
 from ottla.operations.mirror.translation import Point, Translation, origin_of
+from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.resets import advance
 
 POINTS_SUFFIX = ".mirror-offsets"
@@ -211,6 +212,43 @@ class Points:
     def translation(self) -> Translation:
         """Return the translation of offsets."""
         return Translation(point for known in self._points.values() for point in known)
+
+
+class PointsLog:
+    """The points of one source on its targets, as they are written."""
+
+    def __init__(self, target: Brokers, source_id: str) -> None:
+        self._target, self._source_id = target, source_id
+        # The offset of the next record in each topic of points, unless another mirror writes there.
+        self._ends: dict[Route, int] = {}
+
+    def new_points(self, route: Route) -> list[Point]:
+        """Return the points of a route since the last call."""
+        start = self._ends.get(route, 0)
+        points, self._ends[route] = read_points(self._target, route, self._source_id, start)
+        return points
+
+    def has_other_writer(self, route: Route, written: list[int]) -> bool:
+        """Return True if another mirror of this source has written points between those at the
+        offsets `written`.
+        """
+        end = self._ends[route]
+        if written == list(range(end, end + len(written))):
+            self._ends[route] = max(written) + 1
+            return False
+        return len(self.new_points(route)) > len(written)
+
+
+def missing_groups(source: Brokers, names: Iterable[str]) -> list[str]:
+    """Return the groups that do not exist; requests that translate offsets report other errors."""
+    missing = []
+    for name in names:
+        try:
+            check_exists(source, name)
+        except ApiError as error:
+            if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                missing.append(name)
+    return missing
 
 
 def translate_group(

@@ -76,5 +76,5 @@ def refuse_fewer_partitions(topic: topics.Topic, target: topics.Topic) -> None:
 
 
 def cluster_id(brokers: Brokers) -> str:
-    """Return the id of a cluster; empty if its brokers have no id."""
+    """Return the id of a cluster; empty if the brokers report no id."""
     return brokers.metadata([]).cluster_id or ""

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError
+from ottla.base.search.matching import Matcher
 from ottla.server.search import rows
-from ottla.server.search.filters import Matcher
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.records import iterate_batch
@@ -123,7 +123,7 @@ def _scan_batch(
         count += 1
         scan.totals.records += 1
         is_recent = record.timestamp < 0 or record.timestamp >= scan.from_ms
-        if is_recent and scan.matcher.matches(record):
+        if is_recent and scan.matcher.matches(record.key, record.value, record.headers):
             scan.totals.matches += 1
             scan.next_offset = record.offset + 1
             yield rows.match(scan.topic, scan.partition, record, kind, scan.value_limit)

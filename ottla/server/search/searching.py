@@ -11,13 +11,13 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
+from ottla.base.search.matching import Matcher
 from ottla.cluster.image import NO_LEADER
 from ottla.replication import leading
 from ottla.replication.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.server.context import Broker
 from ottla.server.search import rows
 from ottla.server.search.chunks import as_api_error, read_chunk
-from ottla.server.search.filters import Matcher
 from ottla.server.search.request import Anchor, Position, SearchRequest
 from ottla.server.search.scan import Aborted, PartitionScan, Step, Totals
 from ottla.storage.log.log import Log
@@ -41,7 +41,7 @@ class Search:
         self._files = files
         self._request = request
         self._totals = Totals()
-        self._matcher = Matcher(request.filters)
+        self._matcher = Matcher(request.filters.conditions())
         topic = broker.image.topics.get(request.topic)
         if topic is None:
             raise ApiError(

@@ -41,6 +41,7 @@ def copy_topic(
         groups=options["groups"],
         start=start or BEGINNING,
         end=end,
+        bytes_per_s=options["throttle"],
     )
     with StopSignals(patience_s=PATIENCE_S) as stop:
         mirror = Mirror(source, target, [route], settings, note)

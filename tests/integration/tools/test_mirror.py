@@ -480,6 +480,27 @@ def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
         assert mirror._count == 3
 
 
+def test_throttled_copy_waits_between_transactions(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records before the wait are committed, and a copy does not wait at its end."""
+    produce(ottla_cluster, "a", [b"x" * 1000] * 3)
+    waits: list[tuple[float, int]] = []
+
+    class Waiting(_Stop):
+        def wait(self, seconds: float) -> None:
+            waits.append((seconds, len(read_all(ottla_cluster, "b"))))
+
+    monkeypatch.setattr(copying, "_BATCH", 1)
+    settings = MirrorSettings(exactly_once=True, bytes_per_s=100)
+    with ottla_cluster.admin() as brokers:
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], settings, print)
+        mirror.run(cast(StopSignals, Waiting()), lambda _: None)
+    ((seconds, committed),) = [row for row in waits if row[0] > 0]
+    assert (mirror.copied, committed) == (3, 2)
+    assert 10.0 < seconds <= 20.0
+
+
 def test_exactly_once_survives_a_target_that_is_down_for_long(
     ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,8 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ottla.server.search.filters import Filters, Matcher
+from ottla.base.search.filters import Filters
+from ottla.base.search.matching import Matcher
 from ottla.server.search.scan import PartitionScan, Step
 from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import batch
@@ -13,9 +14,9 @@ from tests.handlers.logs import batch
 
 def partition_scan(end_offset: int, **words: Any) -> PartitionScan:
     """Return a search from the beginning."""
-    filters = words.pop("filters", Filters())
+    matcher = Matcher(words.pop("filters", Filters()).conditions())
     return PartitionScan(topic="t", partition=0, next_offset=words.pop("next_offset", 0),
-                end_offset=end_offset, readable_end=end_offset, matcher=Matcher(filters), **words)  # fmt: skip
+                end_offset=end_offset, readable_end=end_offset, matcher=matcher, **words)  # fmt: skip
 
 
 def scan(
@@ -102,6 +103,14 @@ def test_rows_have_the_fields_of_consume() -> None:
         "headers": ["h", "1", "n", None], "key": "\ufffd", "key_base64": "/w==", "payload": "ab",
         "payload_size": 3,
     }  # fmt: skip
+
+
+def test_rows_have_the_bytes_of_headers() -> None:
+    """If the value of a header is not UTF-8, all values are added as base64, in their order."""
+    data = encode_batch([Record(None, None, (("h", b"\xff"), ("n", None), ("h", b"1")), 7)])
+    ((row,),) = scan(partition_scan(1), bytes(data))
+    assert row["headers"] == ["h", "\ufffd", "n", None, "h", "1"]
+    assert row["headers_base64"] == ["/w==", None, "MQ=="]
 
 
 def test_truncated_chunk_ends_the_scan() -> None:

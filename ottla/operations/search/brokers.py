@@ -1,31 +1,20 @@
 """A search in the brokers: one after the other, each in the partitions that it leads."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
-from ottla.base.errors import ApiError, OttlaError
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
-from ottla.operations.search.remote import Row, match_of, search_rows
-from ottla.operations.survey.http import HttpError
-from ottla.tools.http_addresses import Address, http_addresses
-from ottla.tools.search.request import OnMatch, Result, Search
-from ottla.tools.signals import StopSignals
+from ottla.operations.search.remote import Row, match_of, search_query, search_rows
+from ottla.operations.search.request import OnMatch, Result, Search
+from ottla.operations.stop import Stop
 
+Address = tuple[str, int]
 _TIMEOUT_S = 30.0
 # A partition may move to another broker while it is searched.
 _ROUNDS = 5
 _PAUSE_S = 0.2
 _MOVED = ("NOT_LEADER_OR_FOLLOWER",)
-
-
-def addresses(brokers: Brokers) -> dict[int, Address]:
-    """Return the HTTP addresses of the brokers that serve /search."""
-    try:
-        return http_addresses(brokers, {"search.enable": "true"})
-    except ApiError:
-        # The caller may not describe brokers.
-        return {}
 
 
 class RemoteSearch:
@@ -42,7 +31,7 @@ class RemoteSearch:
         self._matches = self._records = 0
         self._problems: list[str] = []
 
-    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: StopSignals) -> Result:
+    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: Stop) -> Result:
         """Search until the end, the limit, or until stopped; `advance` counts offsets."""
         started = time.monotonic()
         for attempt in range(_ROUNDS):
@@ -64,7 +53,7 @@ class RemoteSearch:
         seconds = time.monotonic() - started
         return Result(self._matches, self._records, seconds, self._problems)
 
-    def _is_over(self, stop: StopSignals) -> bool:
+    def _is_over(self, stop: Stop) -> bool:
         return stop.requested or 0 < self._search.limit <= self._matches
 
     def _leaders(self) -> dict[int, int]:
@@ -78,10 +67,10 @@ class RemoteSearch:
         address: Address,
         on_match: OnMatch,
         advance: Callable[[int], None],
-        stop: StopSignals,
+        stop: Stop,
     ) -> None:
         records, end = 0, self._search.ranges[number][1]
-        for row in _rows(address, self._query(number)):
+        for row in search_rows(_url(address), self._query(number), _TIMEOUT_S):
             if stop.requested:
                 # Leaving the loop closes the connection, which cancels the search.
                 return
@@ -113,38 +102,19 @@ class RemoteSearch:
         self._left[number] = max(offset, self._left[number])
 
     def _query(self, number: int) -> list[tuple[str, object]]:
-        search, filters = self._search, self._search.filters
-        parameters: list[tuple[str, object]] = [
-            ("topic", search.topic),
-            ("partition", number),
-            ("to", search.ranges[number][1]),
-            ("limit", search.limit - self._matches if search.limit else 0),
-        ]
+        search, position = self._search, self._left[number]
         # The broker's time index finds the start, and skips older batches by their headers.
-        is_new = self._left[number] == search.ranges[number][0]
-        from_time = search.from_ms >= 0 and is_new
-        parameters.append(("from", f"@{search.from_ms}" if from_time else self._left[number]))
-        for name in ("key", "value", "key_regex", "value_regex"):
-            if getattr(filters, name):
-                parameters.append((name, getattr(filters, name)))
-        parameters += [("header", text) for text in filters.headers]
-        parameters += [("json", text) for text in filters.json]
-        if filters.ignore_case:
-            parameters.append(("ignore_case", "true"))
-        if search.read_committed:
-            parameters.append(("isolation", "read_committed"))
-        return parameters
-
-
-def _rows(address: Address, query: Iterable[tuple[str, object]]) -> Iterator[Row]:
-    try:
-        yield from search_rows(_url(address), query, _TIMEOUT_S)
-    except HttpError as error:
-        if error.status:
-            raise OttlaError(f"the broker at {error}") from error
-        raise OttlaError(
-            f"the search failed ({error}): name the HTTP port with --http, or use --local"
-        ) from error
+        is_new = position == search.ranges[number][0]
+        return search_query(
+            (search.topic, number),
+            (
+                f"@{search.from_ms}" if search.from_ms >= 0 and is_new else position,
+                search.ranges[number][1],
+            ),
+            search.conditions,
+            limit=search.limit - self._matches if search.limit else 0,
+            read_committed=search.read_committed,
+        )
 
 
 def _url(address: Address) -> str:

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Callable
 
+from ottla.base.search.matching import Matcher
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
 from ottla.client.raw.goal import Goal
-from ottla.server.search.filters import Matcher
-from ottla.tools.search.request import OnMatch, Result, Search
-from ottla.tools.signals import StopSignals
-from ottla.wire.records.records import Record
+from ottla.operations.search.request import OnMatch, Result, Search
+from ottla.operations.stop import Stop
 
 _BATCH = 1000
 _POLL_S = 0.1
@@ -21,9 +20,9 @@ class LocalSearch:
     def __init__(self, brokers: Brokers, search: Search) -> None:
         self._brokers = brokers
         self._search = search
-        self._matcher = Matcher(search.filters)
+        self._matcher = Matcher(search.conditions)
 
-    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: StopSignals) -> Result:
+    def run(self, on_match: OnMatch, advance: Callable[[int], None], stop: Stop) -> Result:
         """Search until the end, the limit, or until stopped; `advance` counts records."""
         search, started = self._search, time.monotonic()
         keys = {
@@ -77,5 +76,4 @@ class LocalSearch:
     def _matches(self, event: ConsumedRecord) -> bool:
         if 0 <= event.timestamp < self._search.from_ms:
             return False
-        record = Record(event.key, event.value, event.headers, event.timestamp, event.offset)
-        return self._matcher.matches(record)
+        return self._matcher.matches(event.key, event.value, event.headers)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ottla.base.search.conditions import Condition
 from ottla.client.raw.consumer import ConsumedRecord
-from ottla.server.search.filters import Filters
 
 # Called with each matching record.
 OnMatch = Callable[[ConsumedRecord], None]
@@ -19,7 +19,7 @@ class Search:
 
     topic: str
     ranges: dict[int, tuple[int, int]]
-    filters: Filters
+    conditions: tuple[Condition, ...] = ()
     from_ms: int = -1
     read_committed: bool = False
     limit: int = 0
