@@ -18,7 +18,8 @@ class AlertingObject(ssl.SSLObject):
 
     @classmethod
     def _create(cls, incoming: Any, outgoing: Any, *rest: Any, **named: Any) -> "AlertingObject":
-        created: AlertingObject = super()._create(incoming, outgoing, *rest, **named)  # type: ignore[misc]
+        created = super()._create(incoming, outgoing, *rest, **named)  # type: ignore[misc]
+        assert isinstance(created, cls)
         accepted = ACCEPTED.get()
         if accepted is not None:
             created._alerts = accepted, outgoing

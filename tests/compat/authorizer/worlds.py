@@ -32,8 +32,10 @@ _QUESTIONS_OF_A_WORLD = 10
 _ENTRIES_MAX = 8
 _LINE = 100
 _NAMES = ("a", "ab", "abc", "b", "abd", "*", "kafka-cluster", "a-very-long-name")
-_TYPES = (ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER, ResourceType.TRANSACTIONAL_ID,
-          ResourceType.DELEGATION_TOKEN)  # fmt: skip
+_TYPES = (
+    *(ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER),
+    *(ResourceType.TRANSACTIONAL_ID, ResourceType.DELEGATION_TOKEN),
+)
 _PATTERNS = (PatternType.LITERAL, PatternType.LITERAL, PatternType.PREFIXED)
 _PRINCIPALS = ("User:ann", "User:ben", "User:*", "Group:ann", "Group:*", "User:a")
 _HOSTS = ("10.0.0.1", "10.0.0.2", "*", "0:0:0:0:0:0:0:1")
