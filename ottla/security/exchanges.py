@@ -47,6 +47,8 @@ class ClientExchange(Protocol):
     claimed: str
     expiry_ms: int | None
     is_by_token: bool
+    # Why the latest step has refused the client, if its reply says so and the exchange continues.
+    refusal: str
 
     def step(self, message: bytes) -> bytes:
         """Return the reply to a message; raises AuthenticationFailed, which ends the exchange."""
@@ -93,7 +95,7 @@ class PlainExchange:
     """One message with user and password, which `check` checks; or `slow_check`, if it is given."""
 
     def __init__(self, check: Check, slow_check: SlowCheck | None = None) -> None:
-        self.user = self.claimed = ""
+        self.user = self.claimed = self.refusal = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._check = check
@@ -166,7 +168,7 @@ class ScramExchange:
         nonce: str,
         find_token: Callable[[str], ScramLogin] | None = None,
     ) -> None:
-        self.user = self.claimed = ""
+        self.user = self.claimed = self.refusal = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._mechanism = mechanism

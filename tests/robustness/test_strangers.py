@@ -85,20 +85,6 @@ def listener(start: Start, probed_listener: None) -> Callable[..., Listener]:
     return lambda protocol, settings: Listener(start, protocol, settings)
 
 
-@pytest.fixture
-def probed_listener(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the harness ask the first listener of the settings."""
-
-    def launch(self: ObservedBroker) -> int:
-        probe_port = original(self)
-        address = str(self._settings["listeners"]).partition(",")[0]
-        self.port = int(address.rpartition(":")[2])
-        return probe_port
-
-    original = ObservedBroker.launch
-    monkeypatch.setattr(ObservedBroker, "launch", launch)
-
-
 def test_idle_strangers_do_not_lock_users_out(listener: Callable[..., Listener]) -> None:
     """More connections than the broker allows, from one address: a user logs in from another."""
     site = listener("SASL_PLAINTEXT", {"max.connections": "300"})

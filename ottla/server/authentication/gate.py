@@ -222,11 +222,15 @@ class Gate:
         except AuthenticationFailed as error:
             # Kafka closes the connection, too: these clients expect no error code.
             reason = str(error)
-            self._report(connection, login.failure(error))
+            if not login.is_reported:
+                self._report(connection, login.failure(error))
             connection.defer()
             loop = asyncio.get_running_loop()
             loop.call_later(self._limits.failure_seconds, connection.close, reason)
             return
+        if login.unreported is not None:
+            self._report(connection, login.unreported)
+            login.unreported = None
         connection.send((reply,))
 
 

@@ -142,6 +142,8 @@ class ClientLogin:
         self.has_turn = False
         # Why the client is refused, whatever its password is.
         self.refusal = ""
+        # A failure that its exchange has not ended with; it is to be audited once.
+        self.unreported: FailedLogin | None = None
         # Does the slow part of a step in another thread; None if no step has such a part.
         self.checks: PasswordChecks | None = None
         self._terms = terms
@@ -174,6 +176,11 @@ class ClientLogin:
             return self.session.user
         return "" if self.renewal is None else self.renewal.session.user
 
+    @property
+    def is_reported(self) -> bool:
+        """True if the failure of the exchange was counted, and audited, at an earlier step."""
+        return bool(self.exchange.refusal)
+
     def failure(self, error: Exception) -> FailedLogin:
         """Return the failure of the exchange, for the audit log."""
         # The exchange has not seen a password that is refused whatever it is.
@@ -193,7 +200,8 @@ class ClientLogin:
             return self._step(message)
         except (AuthenticationFailed, ProtocolError):
             self.has_failed = True
-            self._counts.fail(is_renewal=self.renewal is not None)
+            if not self.is_reported:
+                self._counts.fail(is_renewal=self.renewal is not None)
             raise
 
     def _step(self, message: bytes) -> bytes:
@@ -203,6 +211,10 @@ class ClientLogin:
         if self.renewal is not None:
             self.renewal.check_mechanism(terms.mechanism)
         reply = exchange.step(message)
+        if exchange.refusal:
+            # The client may leave now, or try the next token.
+            self._counts.fail(is_renewal=self.renewal is not None)
+            self.unreported = FailedLogin(terms.mechanism, exchange.claimed, exchange.refusal)
         if exchange.user:
             lifetime = sessions.lifetime_ms(terms.limit_ms, exchange.expiry_ms, clock.time_ms())
             now = clock.monotonic()

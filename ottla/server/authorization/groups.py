@@ -284,6 +284,17 @@ def check_consumer_heartbeat(
     return None
 
 
+def _hidden(
+    group: consumer_group_describe.DescribedGroup,
+) -> consumer_group_describe.DescribedGroup:
+    """Return a group without anything but its id, because its members have hidden topics."""
+    return consumer_group_describe.DescribedGroup(
+        group_id=group.group_id,
+        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        error_message=_HIDDEN,
+    )
+
+
 def check_consumer_describe(
     access: Access, request: consumer_group_describe.ConsumerGroupDescribeRequest
 ) -> Verdict:
@@ -298,12 +309,13 @@ def check_consumer_describe(
     def complete(
         response: consumer_group_describe.ConsumerGroupDescribeResponse,
     ) -> consumer_group_describe.ConsumerGroupDescribeResponse:
-        for one in response.groups:
-            if not all(access.shows(ResourceType.TOPIC, name) for name in _topics(one)):
-                one.error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                one.error_message = _HIDDEN
-                one.members = []
-        response.groups = [*refused, *response.groups]
+        shown = [
+            one
+            if all(access.shows(ResourceType.TOPIC, name) for name in _topics(one))
+            else _hidden(one)
+            for one in response.groups
+        ]
+        response.groups = [*refused, *shown]
         return response
 
     return complete

@@ -79,10 +79,12 @@ def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Measurement]:
 # By attribute of the counts.
 _LOGINS: dict[str, Bean] = {
     "succeeded": _sockets.total(
-        "successful-authentication-total", "Clients that have authenticated with SASL."
+        "successful-authentication-total",
+        "Clients that have authenticated with SASL, or with TLS if there is no SASL.",
     ),
     "failed": _sockets.total(
-        "failed-authentication-total", "Clients that have failed to authenticate with SASL."
+        "failed-authentication-total",
+        "Clients that have failed to authenticate, and failed TLS handshakes.",
     ),
     "renewed": _sockets.total("successful-reauthentication-total", "Sessions that were renewed."),
     "failed_renewals": _sockets.total(
