@@ -35,8 +35,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _IMPORTS_AFTER_SECONDS = 1.0
 _BETWEEN_IMPORTS_SECONDS = 0.02
 # The hot path frees memory by reference counting, so collections are rare. One of the second
-# generation, whose objects are from the last five collections, takes some tens of milliseconds.
-THRESHOLDS = (50_000, 5, 400)
+# generation, whose objects are from the last five collections, takes up to 0.05 s.
+THRESHOLDS = (20_000, 5, 1000)
 COLLECTED_OBJECTS_MAX = 50_000
 # ctypes for the page cache, which every fetch asks.
 _OF_FETCHES = "ottla.base.page_cache"
