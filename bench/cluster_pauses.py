@@ -46,8 +46,9 @@ from tests.process.zookeeper_servers import ZooKeeper
 LIMIT_MS = 100.0
 _PATIENCE_S = 240.0
 _PREFIX = "many-"
+_SESSION_S = 18
 _OPTIONS = {
-    "zookeeper.session.timeout.ms": "18000",
+    "zookeeper.session.timeout.ms": str(_SESSION_S * 1000),
     "replica.lag.time.max.ms": "30000",
     "auto.leader.rebalance.enable": "false",
     "log.retention.ms": "-1",
@@ -148,15 +149,18 @@ class Scene:
 
     # -- events -----------------------------------------------------------------------------------
 
-    def measure(self, name: str, event: Callable[[], object]) -> None:
-        """Let an event happen; print and store a line when all partitions are in sync again."""
+    def measure(self, name: str, event: Callable[[], float | None]) -> None:
+        """Let an event happen; print and store a line when all partitions are in sync again.
+
+        The seconds that `event` returns are not counted.
+        """
         cluster = self._cluster
         observed = cluster if isinstance(cluster, ObservedCluster) else None
         for number in cluster.running if observed else ():
             assert observed is not None
             observed.reading(number)
         started = time.perf_counter()
-        event()
+        started += event() or 0.0
         event_s = time.perf_counter() - started
         self._wait(in_sync=False)
         leaders_s = time.perf_counter() - started
@@ -227,10 +231,19 @@ class Scene:
             self._cluster.stop(number)
         self._cluster.start(*self._cluster.ids)
 
-    def kill(self) -> None:
-        """Kill all brokers with SIGKILL, and start them again."""
+    def kill(self) -> float:
+        """Kill all brokers with SIGKILL, and start them again.
+
+        A broker of Apache Kafka cannot start before the session of the killed process has ended;
+        this wait is not counted.
+        """
         self._cluster.kill(*self._cluster.running)
+        killed = time.perf_counter()
+        if isinstance(self._cluster, KafkaCluster):
+            time.sleep(_SESSION_S + 2)
+        seconds = time.perf_counter() - killed
         self._cluster.start(*self._cluster.ids)
+        return seconds
 
     def stop(self) -> None:
         """Stop one broker that is not the controller."""
@@ -270,7 +283,7 @@ class Scene:
                 brokers.ask_controller(request, DeleteTopicsResponse, max_version=5)
 
 
-EVENTS: dict[str, tuple[tuple[str, Callable[[Scene], object]], ...]] = {
+EVENTS: dict[str, tuple[tuple[str, Callable[[Scene], float | None]], ...]] = {
     "create": (),
     "churn": (("churn of topics", Scene.churn),),
     "kill": (("kill -9 of all, start", Scene.kill),),
