@@ -58,6 +58,7 @@ async def test_damaged_topic_id_is_reported_and_its_log_is_restored(
     (error,) = [record for record in caplog.records if record.levelname == "ERROR"]
     assert "log has another topic id than its topic" in error.getMessage()
     assert "partition=t-0" in error.getMessage()
+    assert "has another topic id" in node.broker.replicas.directories.damaged()["t", 0]
     (directory,) = node.broker.replicas.directories.directories()
     (stray,) = directory.strays.listed()
     assert stray.key == ("t", 0)
