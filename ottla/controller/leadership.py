@@ -1,17 +1,26 @@
 """Elections by request and reassignments of one controller term. Follows KafkaController."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
 from ottla.controller import events
-from ottla.controller.planning import balance, elections, isr_changes, reassignment
+from ottla.controller.planning import elections, isr_changes
 from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.controller.planning.notices import Notice
 from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 from ottla.controller.term_context import Deliveries, TermContext
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import balance, reassignment
+else:
+    # The first check of the balance needs the one, and the first move the other.
+    balance = deferred_module("ottla.controller.planning.balance")
+    reassignment = deferred_module("ottla.controller.planning.reassignment")
 
 _log = logging.getLogger(__name__)
 
@@ -159,14 +168,16 @@ class Leadership:
             return events.Reply(results)
         return events.Reply(results, await self.send_moves(before, by_topic))
 
-    async def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+    async def send_moves(self, before: ClusterImage, topics: Collection[str]) -> Deliveries:
         """Send the difference between `before` and the image, and delete the replicas dropped."""
         # Last: the new replicas may still be copying from these logs.
         return await self._context.send(before) + self.drop_replicas(before, topics)
 
-    def drop_replicas(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+    def drop_replicas(self, before: ClusterImage, topics: Collection[str]) -> Deliveries:
         """Delete the replicas that brokers no longer have since `before`."""
         context = self._context
+        if not topics:
+            return []
         dropped = reassignment.dropped(before, context.image, topics)
         return context.outbox.send(
             Notice(broker_id=broker_id, stop=partitions, delete=True)

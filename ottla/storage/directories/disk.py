@@ -383,9 +383,16 @@ class LogDirectories:
 
         Such a log stays online: records before and after the damage are served, requests for the
         damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due. A
-        log that must be recovered, because an operation ended midway, rejects every request.
+        log that must be recovered, because an operation ended midway, rejects every request. A log
+        whose topic id is another one is not served.
         """
-        return self._failures.damaged(self._logs)
+        misplaced = {
+            stray.key: f"{directory.path}/{stray.name} has another topic id; see `ottla log repair`"
+            for directory in self._failures.online()
+            for stray in directory.strays.listed()
+            if stray.reason is StrayReason.OTHER_TOPIC_ID
+        }
+        return misplaced | self._failures.damaged(self._logs)
 
     def failed(self, failure: StorageError) -> None:
         """Take the directory that the error names offline, after an error in one of its logs."""

@@ -24,7 +24,7 @@ from ottla.base.files import (
 )
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
-from ottla.storage.directories import formatting
+from ottla.storage.directories import formatting, strays
 from ottla.storage.directories.checkpointing import DirectoryCheckpoints
 from ottla.storage.directories.marks import ReplacementMarks
 from ottla.storage.directories.strays import STRAY_SUFFIX, StrayLogs, StrayReason
@@ -332,7 +332,7 @@ class LogDirectory:
     def set_aside(self, key: TopicPartition, reason: StrayReason) -> str:
         """Rename a log's directory so that the log is not loaded again; return its new path."""
         log = self._forget(key)
-        self.strays.mark(log.directory, reason)
+        strays.mark(self._files, log.directory, reason)
         path = self._rename(log, STRAY_SUFFIX)
         self.strays.load(path.rpartition("/")[2])
         return path

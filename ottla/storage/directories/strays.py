@@ -3,8 +3,8 @@
 A file in the folder of each says when and why that happened: its modification time counts, so that
 the age survives a restart. A log that the cluster has assigned to other brokers is removed after
 log.stray.retention.ms. A log whose topic id is not the one of its topic is kept: the topic may have
-been deleted and created again, or `partition.metadata` may be damaged. Apache Kafka removes neither
-(LogManager.addStrayLog).
+been deleted and created again, or `partition.metadata` may be damaged. So is a log that `ottla log
+repair` has replaced. Apache Kafka removes none of them (LogManager.addStrayLog).
 """
 
 import logging
@@ -32,6 +32,7 @@ class StrayReason(Enum):
 
     UNASSIGNED = "unassigned"
     OTHER_TOPIC_ID = "other topic id"
+    REPLACED = "replaced by a repair"
 
 
 class Stray(NamedTuple):
@@ -45,9 +46,45 @@ class Stray(NamedTuple):
     @property
     def key(self) -> TopicPartition:
         """The topic and partition that the log had; its topic may have been cut off."""
-        match = _NAME.fullmatch(self.name)
-        assert match is not None, "only folders with such a name are listed"
-        return match["topic"], int(match["partition"])
+        return partition_of(self.name)
+
+
+def partition_of(name: str) -> TopicPartition:
+    """Return the topic and partition that a stray log had."""
+    match = _NAME.fullmatch(name)
+    assert match is not None, "only folders with such a name are stray logs"
+    return match["topic"], int(match["partition"])
+
+
+def mark(files: FileSystem, folder: str, reason: StrayReason) -> None:
+    """Note durably, in the folder of a log, that it is about to be set aside."""
+    files.replace(f"{folder}/{REASON_FILE}", reason.value.encode())
+
+
+def find_strays(files: FileSystem, directory: str) -> dict[str, StrayReason]:
+    """Return the stray logs of a directory by name, without changing it."""
+    names = [name for name in files.list(directory) if _NAME.fullmatch(name)]
+    return {
+        name: reason_of(files, f"{directory}/{name}")
+        for name in sorted(names)
+        if files.is_directory(f"{directory}/{name}")
+    }
+
+
+def reason_of(files: FileSystem, folder: str) -> StrayReason:
+    """Return why a log was set aside; one with records is kept in doubt."""
+    path = f"{folder}/{REASON_FILE}"
+    if not files.exists(path) or not _has_records(files, folder):
+        return StrayReason.UNASSIGNED
+    try:
+        return StrayReason(files.read(path).decode())
+    except ValueError:
+        return StrayReason.OTHER_TOPIC_ID
+
+
+def _has_records(files: FileSystem, folder: str) -> bool:
+    logs = [name for name in files.list(folder) if name.endswith(LOG_SUFFIX)]
+    return any(files.size(f"{folder}/{name}") for name in logs)
 
 
 class StrayLogs:
@@ -63,10 +100,6 @@ class StrayLogs:
         """Return the stray logs by name."""
         return [self._strays[name] for name in sorted(self._strays)]
 
-    def mark(self, folder: str, reason: StrayReason) -> None:
-        """Note durably, in the folder of a log, that it is about to be set aside."""
-        self._files.replace(f"{folder}/{REASON_FILE}", reason.value.encode())
-
     def load(self, name: str) -> None:
         """Add a stray log that was found in the directory.
 
@@ -79,19 +112,11 @@ class StrayLogs:
             return
         path = f"{folder}/{REASON_FILE}"
         if not self._files.exists(path):
-            self.mark(folder, StrayReason.UNASSIGNED)
-        text = self._files.read(path).decode(errors="replace")
-        is_unassigned = text == StrayReason.UNASSIGNED.value
+            mark(self._files, folder, StrayReason.UNASSIGNED)
         size = sum(self._files.size(f"{folder}/{item}") for item in self._files.list(folder))
-        # In doubt it is kept, unless it is empty.
-        is_removable = is_unassigned or not self._has_records(folder)
-        reason = StrayReason.UNASSIGNED if is_removable else StrayReason.OTHER_TOPIC_ID
+        reason = reason_of(self._files, folder)
         stray = self._strays[name] = Stray(name, self._files.modified_ms(path), reason, size)
         _report(folder, stray)
-
-    def _has_records(self, folder: str) -> bool:
-        logs = [name for name in self._files.list(folder) if name.endswith(LOG_SUFFIX)]
-        return any(self._files.size(f"{folder}/{name}") for name in logs)
 
     async def remove_due(self, now_ms: int, retention_ms: int) -> None:
         """Delete, off the loop, the logs that have been stray for `retention_ms`; 0 keeps all."""

@@ -5,6 +5,7 @@ measured by the wall clock, as in Kafka, except for some time after it has leapt
 `ottla.base.ageing`.
 """
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,10 +16,11 @@ from ottla.base.errors import StorageError
 from ottla.base.options import Snapshot
 from ottla.base.slices import Slices
 from ottla.storage.directories.failures import DirectoryFailures
-from ottla.storage.directories.retention import apply_retention
 from ottla.storage.files import checkpoints
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log.log import Log
+
+_log = logging.getLogger(__name__)
 
 
 class Intervals(NamedTuple):
@@ -120,7 +122,7 @@ class LogUpkeep:
         for log in list(self._logs.values()):
             if log.failure is None and log.upkeep_failure is None:
                 with suppress(StorageError):
-                    count += apply_retention(log, now_ms)
+                    count += _apply_retention(log, now_ms)
             await slices.pause()
         return count
 
@@ -137,3 +139,18 @@ class LogUpkeep:
         for log in list(self._logs.values()):
             log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
             await slices.pause()
+
+
+def _apply_retention(log: Log, now_ms: int | None) -> int:
+    """Delete segments that exceed the topic's retention; log one line for the partition."""
+    try:
+        count = log.deletion.apply_retention(log.high_watermark, now_ms)
+    except StorageError:
+        raise
+    except Exception as error:
+        log.exclude_from_upkeep(error)
+        raise
+    if count:
+        _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
+                  log.topic, log.partition, count, log.log_start_offset)  # fmt: skip
+    return count

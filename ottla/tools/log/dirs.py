@@ -21,8 +21,8 @@ def command(
     """Show the sizes of replicas by broker and log directory, in bytes.
 
     A future replica is a copy that will replace the replica in another directory of its broker. A
-    stray log, which is listed by the name of its folder, belongs to no replica of its broker, and is
-    removed after log.stray.retention.ms. The exit code is 1 if a directory is offline, else 0.
+    stray log, which is listed by the name of its folder, belongs to no replica of its broker, and
+    is removed after log.stray.retention.ms. The exit code is 1 if a directory is offline, else 0.
 
     \b
     ottla log dirs orders
