@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from ottla.base.errors import ApiError, ConfigError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 
 T = TypeVar("T")
 
@@ -49,6 +49,14 @@ def if_allowed(read: Callable[[], T]) -> T | None:
     except ApiError as error:
         if error.code not in _DENIALS:
             raise
+        return None
+
+
+def if_possible(read: Callable[[], T]) -> T | None:
+    """Return values that are read after a change, or None: an error would hide the change."""
+    try:
+        return read()
+    except OttlaError:
         return None
 
 

@@ -7,7 +7,7 @@ from ottla.base.errors import ErrorCode
 from ottla.client.admin import replicas, topics
 from ottla.client.admin.replicas import ElectionType
 from ottla.client.brokers import Brokers
-from ottla.operations.changes import Change
+from ottla.operations.changes import Change, if_allowed, if_possible
 
 Key = tuple[str, int]
 
@@ -75,7 +75,7 @@ def execute(
     }
     before = {row.key: row.leader for row in elections}
     elected = [key for key in keys if not errors.get(key)]
-    after = _leaders(brokers, elected)
+    after = if_possible(lambda: _leaders(brokers, elected)) or {}
     return Elected(_change(elected, before, after, unclean=unclean, cluster=cluster), errors)
 
 
@@ -83,9 +83,9 @@ def elect(
     brokers: Brokers, keys: Sequence[Key] | None, *, unclean: bool, cluster: str = ""
 ) -> Change:
     """Elect leaders of these partitions without a plan, or of all; ApiError if one fails."""
-    before = _leaders(brokers, keys)
+    before = if_allowed(lambda: _leaders(brokers, keys)) or {}
     elected = sorted(replicas.elect_leaders(brokers, keys, election_type=_kind(unclean)))
-    after = _leaders(brokers, elected)
+    after = if_possible(lambda: _leaders(brokers, elected)) or {}
     return _change(elected, before, after, unclean=unclean, cluster=cluster)
 
 
@@ -94,16 +94,17 @@ def _kind(unclean: bool) -> ElectionType:
 
 
 def _leaders(brokers: Brokers, keys: Sequence[Key] | None) -> dict[Key, int | None]:
-    """Return the leaders of topics; None for a partition without one, none for unknown topics."""
-    names = None if keys is None else {key[0] for key in keys}
-    if names is not None and not names:
-        return {}
-    return {
-        (topic.name, row.partition): row.leader if row.leader >= 0 else None
-        for topic in topics.list_topics(brokers)
-        if names is None or topic.name in names
-        for row in topic.partitions
-    }
+    """Return the leaders of the topics of partitions, or of all; unknown topics are left out."""
+    if keys is not None:
+        names = {key[0] for key in keys}
+        leaders = brokers.retry(lambda: brokers.known_leaders(names, skips_unknown=True))
+    else:
+        leaders = {
+            (topic.name, row.partition): row.leader
+            for topic in topics.list_topics(brokers)
+            for row in topic.partitions
+        }
+    return {key: None if leader < 0 else leader for key, leader in leaders.items()}
 
 
 def _change(
@@ -115,10 +116,10 @@ def _change(
     cluster: str,
 ) -> Change:
     def leaders(known: Mapping[Key, int | None]) -> dict[str, str]:
-        found = {key: known.get(key) for key in elected}
         return {
-            f"{topic}-{partition}": "none" if leader is None else str(leader)
-            for (topic, partition), leader in found.items()
+            f"{key[0]}-{key[1]}": "none" if known[key] is None else str(known[key])
+            for key in elected
+            if key in known
         }
 
     return Change(

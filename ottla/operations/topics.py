@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from ottla.client.admin import offsets, records
 from ottla.client.admin import topics as admin
 from ottla.client.brokers import Brokers
-from ottla.operations.changes import Change
+from ottla.operations.changes import Change, if_possible
 
 Key = tuple[str, int]
 
@@ -82,9 +82,11 @@ def trim(
     `starts` are the present log start offsets. An offset of -1 is the high watermark. Raises
     ApiError POLICY_VIOLATION if a topic is only compacted.
     """
-    records.delete_records(brokers, targets)
     # The response has the smallest start among the replicas, which followers may not have reached.
-    rows = offsets.list_offsets(brokers, dict.fromkeys(targets, offsets.EARLIEST))
+    low_watermarks = records.delete_records(brokers, targets)
+    earliest = dict.fromkeys(targets, offsets.EARLIEST)
+    rows = if_possible(lambda: offsets.list_offsets(brokers, earliest)) or {}
+    after = low_watermarks | {key: row.offset for key, row in rows.items()}
     keys_of: dict[str, list[Key]] = {}
     for key in sorted(targets):
         keys_of.setdefault(key[0], []).append(key)
@@ -94,7 +96,7 @@ def trim(
             "topic.delete-records",
             name,
             before={_start(key): str(starts[key]) for key in keys},
-            after={_start(key): str(rows[key].offset) for key in keys},
+            after={_start(key): str(after[key]) for key in keys},
         )
         for name, keys in keys_of.items()
     ]

@@ -10,7 +10,7 @@ from ottla.client.admin import topics
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
 from ottla.client.brokers import Brokers
-from ottla.operations.changes import Change, if_allowed
+from ottla.operations.changes import Change, if_possible
 
 Key = tuple[str, int]
 # Also transactions that were written a moment ago, or with a timestamp in the future.
@@ -59,7 +59,7 @@ def abort(brokers: Brokers, described: TransactionDescription, *, cluster: str =
     """
     name = described.transactional_id
     admin.fence_producer(brokers, name, timeout_ms=max(1, described.timeout_ms))
-    after = if_allowed(lambda: _facts(admin.describe_transaction(brokers, name))) or {}
+    after = if_possible(lambda: _facts(admin.describe_transaction(brokers, name))) or {}
     return Change(cluster, "transaction.abort", name, before=_facts(described), after=after)
 
 
