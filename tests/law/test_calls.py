@@ -48,7 +48,7 @@ BROKER_PACKAGES = (
     "coordinators",
     "server",
 )
-# Modules of Python that one module of ours imports, for deadlines, sizes and redirects of all users.
+# Modules of Python that only their door imports: it has deadlines, sizes and redirects for all.
 ONE_IMPORTER = {
     "http.client": "ottla/net/web_requests.py",
     "urllib.request": "ottla/net/web_requests.py",

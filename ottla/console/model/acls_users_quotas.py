@@ -5,7 +5,7 @@ Each function raises Unsupported if the cluster lacks the API; `supported` lists
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
@@ -23,8 +23,10 @@ from ottla.client.admin.acls import (
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
-from ottla.operations.access.entries import check_addable
-from ottla.operations.changes import MASKED, Change, require_confirmation
+from ottla.operations.access import changes
+from ottla.operations.access.changes import entity_text
+from ottla.operations.access.entries import check_addable, word_of, words_of
+from ottla.operations.changes import Change, require_confirmation
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.security.acls import permissions_for
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
@@ -124,8 +126,9 @@ def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Add an ACL; ConfigError for an unknown word, or a principal or host that never matches."""
     binding = _binding(acl)
     check_addable(binding)
-    _ask(connection, lambda brokers: acls.create_acls(brokers, [binding]))
-    return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
+    with connection.brokers() as brokers:
+        (change,) = changes.add_entries(brokers, [binding], cluster=connection.name)
+    return change
 
 
 def last_allowing(rows: Iterable[Acl]) -> frozenset[Acl]:
@@ -148,7 +151,7 @@ def _allowing(acl: Acl) -> set[tuple[str, str, str, str]]:
     patterns |= {("prefixed", name[:end]) for end in range(1, len(name) + 1)}
     permissions = permissions_for(_member(AclOperation, acl.operation, "operation"))
     return {
-        (kind, _word(permission), *pattern) for permission in permissions for pattern in patterns
+        (kind, word_of(permission), *pattern) for permission in permissions for pattern in patterns
     }
 
 
@@ -158,9 +161,11 @@ def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) ->
     """
     require_confirmation(acl.principal, confirmation, verb="delete the ACL", kind="its principal")
     binding = _binding(acl)
-    if not _ask(connection, lambda brokers: acls.delete_acls(brokers, [binding])):
+    with connection.brokers() as brokers:
+        removed = changes.remove_entries(brokers, [binding], cluster=connection.name)
+    if not removed:
         raise ConfigError("there is no such ACL: it may have been deleted already")
-    return Change(connection.name, "acl.delete", acl.resource_name, before=_audited(acl))
+    return removed[0]
 
 
 def list_users(connection: ClusterConnection) -> list[UserRow]:
@@ -191,9 +196,8 @@ def set_password(
             f"{iterations} iterations: use {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}"
         )
     row = scram.ScramUpsertion(user, scram.mechanism_of(mechanism), password, iterations)
-    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, [row]))
-    after = {"mechanism": mechanism, "iterations": str(iterations), "password": MASKED}
-    return Change(connection.name, "user.set-password", user, after=after)
+    with connection.brokers() as brokers:
+        return changes.set_password(brokers, row, cluster=connection.name)
 
 
 def delete_credential(
@@ -205,8 +209,8 @@ def delete_credential(
     """
     require_confirmation(user, confirmation, verb="delete the credential", kind="the user's name")
     row = scram.ScramDeletion(user, scram.mechanism_of(mechanism))
-    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, deletions=[row]))
-    return Change(connection.name, "user.delete-credential", user, before={"mechanism": mechanism})
+    with connection.brokers() as brokers:
+        return changes.delete_credential(brokers, row, cluster=connection.name)
 
 
 def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
@@ -214,7 +218,7 @@ def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
     rows = _ask(connection, quotas.describe_client_quotas)
     return [
         QuotaRow(row.entity, row.values)
-        for row in sorted(rows, key=lambda row: _entity_text(row.entity))
+        for row in sorted(rows, key=lambda row: entity_text(row.entity))
     ]
 
 
@@ -230,21 +234,10 @@ def alter_quota(
         )
     if not limits:
         raise ConfigError("the request changes no limit: set or remove at least one")
-    known = {_entity_text(row.entity): row.limits for row in list_quotas(connection)}
-    before = known.get(_entity_text(entity), {})
     assign = {name: limit for name, limit in limits.items() if limit is not None}
     delete = [name for name, limit in limits.items() if limit is None]
-    _ask(
-        connection,
-        lambda brokers: quotas.alter_client_quotas(brokers, entity, assign, delete=delete),
-    )
-    return Change(
-        connection.name,
-        "quota.alter",
-        _entity_text(entity),
-        before={name: str(before[name]) for name in limits if name in before},
-        after={name: str(limit) for name, limit in assign.items()},
-    )
+    with connection.brokers() as brokers:
+        return changes.alter_quota(brokers, entity, assign, delete, cluster=connection.name)
 
 
 ENTITY_TYPES = quotas.TYPES
@@ -283,20 +276,7 @@ def _binding(acl: Acl) -> AclBinding:
 
 
 def _acl(binding: AclBinding) -> Acl:
-    pattern, entry = binding
-    return Acl(
-        resource_type=_word(pattern.resource_type),
-        resource_name=pattern.name or "",
-        pattern_type=_word(pattern.pattern_type),
-        principal=entry.principal or "",
-        host=entry.host or "",
-        operation=_word(entry.operation),
-        permission=_word(entry.permission_type),
-    )
-
-
-def _word(member: Enum) -> str:
-    return member.name.lower().replace("_", "-")
+    return Acl(**words_of(binding))
 
 
 # These are for filters, and for numbers that the client does not know.
@@ -304,7 +284,7 @@ _NOT_STORED = ("unknown", "any", "match")
 
 
 def _members(kind: type[E]) -> dict[str, E]:
-    return {_word(member): member for member in kind if _word(member) not in _NOT_STORED}
+    return {word_of(member): member for member in kind if word_of(member) not in _NOT_STORED}
 
 
 def _member(kind: type[E], word: str, subject: str) -> E:
@@ -312,16 +292,6 @@ def _member(kind: type[E], word: str, subject: str) -> E:
     if word not in members:
         raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(members)}")
     return members[word]
-
-
-def _audited(acl: Acl) -> dict[str, str]:
-    return asdict(acl)
-
-
-def _entity_text(entity: Mapping[str, str | None]) -> str:
-    return ", ".join(
-        f"{kind} {'(default)' if name is None else name}" for kind, name in sorted(entity.items())
-    )
 
 
 # The words of ACLs, in the order of Kafka's numbers.

@@ -1,6 +1,7 @@
 """The access control entries that a request adds or removes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import Enum
 from ipaddress import ip_address
 
 from ottla.base.errors import ConfigError
@@ -19,7 +20,7 @@ from ottla.operations.access.patterns import CLUSTER, AclRequest, AclRequestErro
 from ottla.security.acls import WILDCARD, operations_on, problem_of
 
 _O = AclOperation
-# What a producer and a consumer need, by the type of the resource.
+# The operations that producers and consumers need, by the type of the resource.
 _PRODUCER = {
     ResourceType.TOPIC: (_O.WRITE, _O.DESCRIBE, _O.CREATE),
     ResourceType.TRANSACTIONAL_ID: (_O.WRITE, _O.DESCRIBE),
@@ -106,6 +107,42 @@ def bindings_of(brokers: Brokers, request: AclRequest) -> list[AclBinding]:
     for pattern in patterns:
         bindings |= dict.fromkeys(acls.describe_acls(brokers, AclBinding(pattern)))
     return list(bindings)
+
+
+def words_of(binding: AclBinding) -> dict[str, str]:
+    """Return a binding in lower-case words, as changes and the console have it. Pure."""
+    pattern, entry = binding
+    return {
+        "resource_type": word_of(pattern.resource_type),
+        "resource_name": pattern.name or "",
+        "pattern_type": word_of(pattern.pattern_type),
+        "principal": entry.principal or "",
+        "host": entry.host or "",
+        "operation": word_of(entry.operation),
+        "permission": word_of(entry.permission_type),
+    }
+
+
+def word_of(member: Enum) -> str:
+    """Return the lower-case word of a name such as TRANSACTIONAL_ID: `transactional-id`."""
+    return member.name.lower().replace("_", "-")
+
+
+def row_of_words(words: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the row of `row_of` for the words of a binding. Pure."""
+    names = {
+        name: words[name].upper().replace("-", "_")
+        for name in ("resource_type", "pattern_type", "operation", "permission")
+    }
+    return {
+        "resource_type": names["resource_type"],
+        "name": words["resource_name"],
+        "pattern_type": names["pattern_type"],
+        "principal": words["principal"],
+        "host": words["host"],
+        "operation": names["operation"],
+        "permission_type": names["permission"],
+    }
 
 
 def row_of(binding: AclBinding) -> dict[str, str | None]:

@@ -1,10 +1,12 @@
 """The execution of a plan: start its moves, show their progress, cancel them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.client.admin import replicas as admin
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change
 from ottla.operations.moves import directories, throttles
 from ottla.operations.moves.directories import Directories, Replica
 from ottla.operations.moves.plans import Assignment, Targets, TopicPartition
@@ -77,13 +79,24 @@ class Cancellation:
         return list(dict.fromkeys([*self.moves, *back]))
 
 
-def start(brokers: Brokers, plan: MovePlan, bytes_per_second: int | None) -> None:
+def start(
+    brokers: Brokers, plan: MovePlan, bytes_per_second: int | None, *, cluster: str = ""
+) -> Change:
     """Start the moves of a plan, with a limit of their traffic if it is given.
 
     ConfigError if the limit is no positive number.
     """
+    limit = "none" if bytes_per_second is None else f"{bytes_per_second} bytes/s"
+    change = Change(
+        cluster,
+        "partition.reassign",
+        f"{len(plan.targets)} partitions",
+        before=_replicas({key: plan.current[key] for key in plan.targets}),
+        after=_replicas(plan.targets),
+        notes=(f"throttle {limit}",),
+    )
     if not plan.targets:
-        return
+        return change
     in_place = plan.with_directories()
     moved = {
         key: replicas
@@ -100,6 +113,15 @@ def start(brokers: Brokers, plan: MovePlan, bytes_per_second: int | None) -> Non
     if moved:
         admin.alter_partition_reassignments(brokers, moved)
     _move(brokers, plan.directories)
+    return change
+
+
+def _replicas(assignment: Mapping[TopicPartition, Sequence[int]]) -> dict[str, str]:
+    """Return the replicas of partitions as texts, by the name of the partition."""
+    return {
+        f"{topic}-{number}": ",".join(map(str, replicas))
+        for (topic, number), replicas in assignment.items()
+    }
 
 
 def progress_of(brokers: Brokers, plan: MovePlan) -> MoveProgress:
@@ -127,12 +149,30 @@ def find_moves(brokers: Brokers, plan: MovePlan) -> Cancellation:
     )
 
 
-def cancel(brokers: Brokers, cancellation: Cancellation) -> bool:
-    """Cancel moves; return True if the cluster moves no other partition."""
+class CancelledMoves(NamedTuple):
+    """The change, and whether the cluster moves no other partition."""
+
+    change: Change
+    is_idle: bool
+
+
+def cancel(brokers: Brokers, cancellation: Cancellation, *, cluster: str = "") -> CancelledMoves:
+    """Cancel moves: the original replicas remain, and replicas return to their directories.
+
+    ApiError NO_REASSIGNMENT_IN_PROGRESS if one of the partitions is not being moved.
+    """
     if cancellation.moves:
         admin.alter_partition_reassignments(brokers, dict.fromkeys(cancellation.moves))
     _move(brokers, cancellation.ways_back)
-    return bool(cancellation.partitions()) and not admin.list_partition_reassignments(brokers)
+    partitions = cancellation.partitions()
+    change = Change(
+        cluster,
+        "partition.cancel-reassignment",
+        f"{len(partitions)} partitions",
+        before=_replicas(cancellation.moves),
+    )
+    is_idle = bool(partitions) and not admin.list_partition_reassignments(brokers)
+    return CancelledMoves(change, is_idle)
 
 
 def remove_limits(brokers: Brokers, plan: MovePlan) -> None:

@@ -45,7 +45,7 @@ def show_progress(brokers: Brokers, output: Output, plan: MovePlan, *, execute: 
 def cancel_moves(brokers: Brokers, output: Output, plan: MovePlan, *, execute: bool) -> None:
     """Cancel the moves of a plan's partitions that are under way, and remove their limits."""
     cancellation = find_moves(brokers, plan)
-    has_ended = execute and cancel(brokers, cancellation)
+    has_ended = execute and cancel(brokers, cancellation).is_idle
     rows = [
         {
             "topic": key[0],

@@ -22,6 +22,7 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.errors import TimedOut
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
+from ottla.operations.topics import create
 from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, ProducePlan, TopicPlan, WorkloadPlan
 
 # The brokers of a workload without an address run in this process.
@@ -142,7 +143,7 @@ def run_plan(plan: WorkloadPlan, say: Callable[[str], None]) -> Report:
 def _create(brokers: Brokers, topic: TopicPlan) -> None:
     """Create a topic, or check that an existing one has the number of partitions, as Trogdor."""
     try:
-        topics.create_topic(
+        create(
             brokers,
             topic.name,
             partitions=topic.partitions,
