@@ -3,7 +3,7 @@
 `/search`, `ottla topic search --where`, the console's pages and its REST API parse the same text.
 `TABLE` describes it for docs/search.md.
 
-Not done: `or` and parentheses.
+Not done: `or` and parentheses, headers whose name is empty.
 """
 
 import json
