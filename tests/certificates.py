@@ -42,15 +42,21 @@ def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") 
     return _written(folder, ec.generate_private_key(ec.SECP256R1()), address, name)
 
 
-def rsa_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -> Path:
+def rsa_signed(
+    folder: Path, address: str = "127.0.0.1", name: str = "server", bits: int = 3072
+) -> Path:
     """Write a certificate with a key of RSA, whose signatures take the server long."""
-    return _written(folder, rsa.generate_private_key(65_537, 3072), address, name)
+    return _written(folder, rsa.generate_private_key(65_537, bits), address, name)
 
 
-def expired(folder: Path, name: str = "server") -> Path:
-    """Write a certificate that has expired, with its key, as `self_signed` does."""
+def expired(folder: Path, name: str = "server", authority: Path | None = None) -> Path:
+    """Write a certificate that has expired, with its key, as `self_signed` does.
+
+    Another certificate has signed it if `authority` is its file with the key: Java accepts an
+    expired one that it trusts itself.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    return _written(folder, key, "127.0.0.1", name, timedelta(minutes=-1))
+    return _written(folder, key, "127.0.0.1", name, timedelta(minutes=-1), authority)
 
 
 def _written(
@@ -59,18 +65,26 @@ def _written(
     address: str,
     name: str,
     life: timedelta = timedelta(days=1),
+    authority: Path | None = None,
 ) -> Path:
     owner = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    issuer, signer = owner, key
+    if authority is not None:
+        data = authority.read_bytes()
+        issuer = x509.load_pem_x509_certificate(data).subject
+        loaded = load_pem_private_key(data, None)
+        assert isinstance(loaded, ec.EllipticCurvePrivateKey)
+        signer = loaded
     now = datetime.now(UTC)
     certificate = (
-        x509.CertificateBuilder(owner, owner, key.public_key(), x509.random_serial_number())
+        x509.CertificateBuilder(issuer, owner, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - timedelta(minutes=5))
         .not_valid_after(now + life)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .add_extension(
             x509.SubjectAlternativeName([x509.IPAddress(ip_address(address))]), critical=False
         )
-        .sign(key, hashes.SHA256())
+        .sign(signer, hashes.SHA256())
     )
     path = folder / f"{name}.pem"
     public = certificate.public_bytes(Encoding.PEM)

@@ -95,8 +95,10 @@ class Endpoint:
         # Counts a connection from an address; returns the seconds to hold it before it is closed
         # (KIP-612).
         self.throttle_ms: Callable[[str], int] | None = None
-        # Reports an address whose client has no certificate that is trusted, and the reason.
+        # Reports the address and OpenSSL's reason of a TLS handshake that has failed.
         self.on_failed_handshake: Callable[[str, str], None] | None = None
+        # Called after each TLS handshake.
+        self.on_handshake: Callable[[], None] | None = None
         self._descriptors: DescriptorLimit | None = None
         self.host = ""
         self.port = 0
@@ -197,7 +199,7 @@ class Endpoint:
         _decrease(self._by_host, host)
 
     def failed(self, host: str, reason: str) -> None:
-        """Note that a client has no certificate, or one that is not trusted."""
+        """Note that a TLS handshake has failed."""
         if self.on_failed_handshake is not None:
             self.on_failed_handshake(host, reason)
 
@@ -210,6 +212,8 @@ class Endpoint:
             # Its handshake has been counted.
             self._handshakes_count -= 1
             self._established[host] += 1
+            if self.on_handshake is not None:
+                self.on_handshake()
         else:
             self._by_host[host] += 1
         throttle_ms = self.throttle_ms(host) if self.throttle_ms is not None else 0

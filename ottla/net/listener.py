@@ -25,7 +25,7 @@ from ottla.base.files import Descriptor
 from ottla.base.loading import deferred_module
 from ottla.base.logs import provoked_logger
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
-from ottla.net.tls import HANDSHAKE_SECONDS
+from ottla.net.tls import ACCEPTED, HANDSHAKE_SECONDS
 
 if TYPE_CHECKING:
     from ottla.net.admission import hellos
@@ -47,8 +47,6 @@ _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 # The loop's own server accepts so many connections between two queries of the free descriptors.
 _UNCHECKED_MAX = 16
-# OpenSSL's reasons for handshakes that fail because of the certificate of the client.
-_CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _log = provoked_logger(__name__)
@@ -273,6 +271,8 @@ class RealListener:
     async def _secure(self, accepted: socket.socket, host: str) -> None:
         """Create the transport of a connection with TLS, which waits for the handshake."""
         assert self._tls is not None
+        # For this task, and the callbacks that it registers.
+        ACCEPTED.set(accepted)
         try:
             await self._loop.connect_accepted_socket(
                 self._factory,
@@ -283,8 +283,8 @@ class RealListener:
         except OSError as error:
             accepted.close()
             _log.info("connection not established reason=%s", error.strerror or error)
-            if isinstance(error, ssl.SSLError) and error.reason in _CERTIFICATE_REASONS:
-                self._tls.handshakes.failed(host, error.reason)
+            if isinstance(error, ssl.SSLError):
+                self._tls.handshakes.failed(host, error.reason or "")
             _free_frames(error)
 
     def _end_connected(self) -> None:

@@ -54,7 +54,7 @@ class Handshakes(Protocol):
         ...
 
     def failed(self, host: str, reason: str) -> None:
-        """Note that the client has no certificate, or one that is not trusted."""
+        """Note that a handshake has failed, for OpenSSL's reason: `CERTIFICATE_VERIFY_FAILED`, …"""
         ...
 
 

@@ -47,9 +47,18 @@ class ClientExchange(Protocol):
     claimed: str
     expiry_ms: int | None
     is_by_token: bool
+    # Why the latest step has refused the client, if its reply says so and the exchange continues.
+    refusal: str
 
     def step(self, message: bytes) -> bytes:
         """Return the reply to a message; raises AuthenticationFailed, which ends the exchange."""
+        ...
+
+    def slow_part(self, message: bytes) -> Callable[[], None] | None:
+        """Return the part of the next step that takes milliseconds, if it was not done yet.
+
+        Any thread may do it before the step. Without it, the step does it.
+        """
         ...
 
 
@@ -67,6 +76,8 @@ class ScramLogin(NamedTuple):
 
 Check = Callable[[str, str], bool]
 """Returns True for a user with this password; takes as long for an unknown user."""
+SlowCheck = Callable[[str, str], Callable[[], bool]]
+"""Returns the check of a user with this password as a function, which any thread may call."""
 
 
 def check_of(passwords: Mapping[str, str]) -> Check:
@@ -81,25 +92,56 @@ def check_of(passwords: Mapping[str, str]) -> Check:
 
 
 class PlainExchange:
-    """One message with user and password."""
+    """One message with user and password, which `check` checks; or `slow_check`, if it is given."""
 
-    def __init__(self, check: Check) -> None:
-        self.user = self.claimed = ""
+    def __init__(self, check: Check, slow_check: SlowCheck | None = None) -> None:
+        self.user = self.claimed = self.refusal = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._check = check
+        self._slow_check = slow_check
+        # The message whose password has been checked already, and the result.
+        self._checked: tuple[bytes, bool] | None = None
 
-    def step(self, message: bytes) -> bytes:
-        """Check the password."""
+    def slow_part(self, message: bytes) -> Callable[[], None] | None:
+        """Return the check of the password, if it takes milliseconds."""
+        if self._slow_check is None or self._result(message) is not None:
+            return None
+        try:
+            _, user, password = self._fields(message)
+        except AuthenticationFailed:
+            # So does the step.
+            return None
+        check = self._slow_check(user, password)
+
+        def note() -> None:
+            self._checked = message, check()
+
+        return note
+
+    def _result(self, message: bytes) -> bool | None:
+        if self._checked is None or self._checked[0] != message:
+            return None
+        return self._checked[1]
+
+    def _fields(self, message: bytes) -> list[str]:
         fields = _text(message).split("\0")
         if self.user or len(fields) != 3:
             raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens")
-        asked, user, password = fields
+        _, user, password = fields
         self.claimed = user
         if not user or not password:
             missing = "password" if user else "username"
             raise AuthenticationFailed(f"Authentication failed: {missing} not specified")
-        if not self._check(user, password):
+        return fields
+
+    def step(self, message: bytes) -> bytes:
+        """Check the password."""
+        asked, user, password = self._fields(message)
+        is_right = self._result(message)
+        if is_right is None:
+            is_right = self._check(user, password)
+        if not is_right:
             raise AuthenticationFailed(_INVALID_PLAIN)
         if asked not in ("", user):
             raise AuthenticationFailed(
@@ -126,7 +168,7 @@ class ScramExchange:
         nonce: str,
         find_token: Callable[[str], ScramLogin] | None = None,
     ) -> None:
-        self.user = self.claimed = ""
+        self.user = self.claimed = self.refusal = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._mechanism = mechanism
@@ -138,6 +180,9 @@ class ScramExchange:
         self._header = b""
         self._signed = ""
         self._is_over = False
+
+    def slow_part(self, message: bytes) -> None:
+        """Return None: the client hashes the password."""
 
     def step(self, message: bytes) -> bytes:
         """Return the challenge for the first message, the server's signature for the second."""

@@ -65,24 +65,28 @@ class OAuthExchange:
 
     def __init__(self, validate: Validate) -> None:
         # A token that is refused proves no name.
-        self.user = self.claimed = ""
+        self.user = self.claimed = self.refusal = ""
         self.expiry_ms: int | None = None
         self.is_by_token = False
         self._validate = validate
-        self._refusal = b""
+
+    def slow_part(self, message: bytes) -> None:
+        """Return None: the check of a token takes a part of a millisecond."""
 
     def step(self, message: bytes) -> bytes:
         """Accept the token, or return why it is refused."""
-        if self._refusal and message == _CONFIRMATION:
-            raise AuthenticationFailed(self._refusal.decode())
+        if self.refusal and message == _CONFIRMATION:
+            raise AuthenticationFailed(self.refusal)
+        self.refusal = ""
         if self.user:
             raise AuthenticationFailed("Authentication failed: the exchange is over")
         token, asked = _first_message(message)
         try:
             bearer = self._validate(token)
         except TokenRefused as error:
-            self._refusal = error.response()
-            return self._refusal
+            reply = error.response()
+            self.refusal = reply.decode()
+            return reply
         if asked not in ("", bearer.user):
             raise AuthenticationFailed(
                 f"Authentication failed: Client requested an authorization id ({asked}) that is "

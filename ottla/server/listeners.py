@@ -55,6 +55,8 @@ _NAMED_MAX = 5
 # Bytes of unsent responses in memory above which fetches return less. Half as much above it,
 # connections that do not read are closed.
 _UNSENT_BYTES_MAX = 256 * 1024**2
+# OpenSSL's reasons for handshakes that fail because of the certificate of the client.
+_CERTIFICATE_REASONS = ("CERTIFICATE_VERIFY_FAILED", "PEER_DID_NOT_RETURN_A_CERTIFICATE")
 _OVERRIDES = "max.connections.per.ip.overrides"
 
 
@@ -110,7 +112,9 @@ class Listeners:
         sources.descriptors = descriptors
         sources.budget, sources.endpoints = budget, self.endpoints
         sources.logins = {
-            name: counts for name, counts in self.logins.items() if self.security[name].mechanisms
+            name: counts
+            for name, counts in self.logins.items()
+            if self.security[name].mechanisms or self.security[name].tls is not None
         }
         certificates = sources.certificates
         for listener in self._parsed:
@@ -151,8 +155,17 @@ class Listeners:
     def serve(self, handler: FrameHandler, now: Callable[[], float], audit: AuditLog) -> None:
         """Start to handle requests; `now` returns the monotonic time in seconds."""
         for endpoint in self.endpoints:
-            endpoint.on_failed_handshake = partial(audit.handshake_failed, endpoint.name)
+            endpoint.on_failed_handshake = partial(self._handshake_failed, endpoint.name, audit)
+            if not self.security[endpoint.name].mechanisms:
+                # With SASL, a client has authenticated after the exchange.
+                endpoint.on_handshake = partial(self.logins[endpoint.name].succeed, None, 0.0)
             endpoint.serve(self._gate(endpoint.name, handler, now, audit) or handler)
+
+    def _handshake_failed(self, name: str, audit: AuditLog, address: str, reason: str) -> None:
+        """Count a failure as Kafka does; a client that has no trusted certificate is audited."""
+        self.logins[name].fail(is_renewal=False)
+        if reason in _CERTIFICATE_REASONS:
+            audit.handshake_failed(name, address, reason)
 
     def _gate(
         self, name: str, handler: FrameHandler, now: Callable[[], float], audit: AuditLog
@@ -167,7 +180,7 @@ class Listeners:
         return gate.Gate(
             handler,
             self.security[name],
-            gate.Limits(
+            gate.AuthenticationLimits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,

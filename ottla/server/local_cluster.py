@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import ConfigError, StorageError
+from ottla.base.errors import ConfigError, OttlaError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.rng import SystemRng
 from ottla.cluster.options import option_tables
@@ -41,7 +41,7 @@ class LocalCluster:
     ) -> None:
         self.nodes: list[Node] = []
         # Why the whole cluster stopped by itself; `on_failure` is called then.
-        self.failure: StorageError | None = None
+        self.failure: OttlaError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._settings = settings
         self._directory = directory
@@ -92,12 +92,12 @@ class LocalCluster:
                 "coordination.listener needs a directory for the login of its clients"
             )
         options = option_tables.parse_broker_settings(self._settings[0]).snapshot
-        context = tls.server_context_of(tls.options_of(options), host)
+        encryption = tls.server_tls_of(tls.options_of(options), host, self._files, self._clock)
         rng = SystemRng()
         login = tree_login.ensure(self._files, self._directory, rng)
         self._server = TreeServer(tree, rng, login)
         try:
-            await self._server.open(RealNet(), host, port, context)
+            await self._server.open(RealNet(), host, port, encryption)
         except OSError as error:
             raise ConfigError(
                 f"coordination.listener: cannot listen on {host}:{port}: {error.strerror or error}. "

@@ -77,7 +77,7 @@ def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str
 
 
 def test_copies_have_the_records_of_their_source(broker: BrokerProcess, topic: str) -> None:
-    """kcat sees the same partitions, keys, headers, timestamps and null values in both copies."""
+    """Readers see the same partitions, keys, headers, timestamps and null values in both copies."""
     with Brokers(broker.bootstrap) as brokers:
         # The timestamps are old.
         topics.create_topic(brokers, topic, partitions=1, config={"retention.ms": "-1"})

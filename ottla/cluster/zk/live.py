@@ -24,7 +24,7 @@ from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
 from kazoo.security import ACL, Id
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.cluster.zk.acls import AclOf, NodeAcl
 from ottla.cluster.zk.port import (
     ANY_VERSION,
@@ -409,9 +409,12 @@ class LiveSession:
 class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """Connects with TLS: kazoo's own connections trust the system's authorities, too."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, tls: Tls) -> None:
         super().__init__()
-        self._context = context
+        self._tls = tls
+        self._context = tls.context()
+        # Why the files were not read; empty if they were.
+        self._problem = ""
 
     def create_connection(
         self, address: tuple[str, int], hostname: str | None = None, timeout: float = 10, **_: Any
@@ -419,14 +422,27 @@ class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
         """Return a connection after its handshake; OSError if one of them fails."""
         plain = super().create_connection(address, timeout=timeout)
         try:
-            return self._context.wrap_socket(plain, server_hostname=hostname)
+            return self._renewed().wrap_socket(plain, server_hostname=hostname)
         except OSError:
             plain.close()
             raise
 
+    def _renewed(self) -> ssl.SSLContext:
+        """Read the files again; the former context stays if they cannot be used.
+
+        A session lasts for months, and its certificate, or that of the servers, may not.
+        """
+        try:
+            self._context, self._problem = self._tls.context(), ""
+        except ConfigError as error:
+            if self._problem != str(error):
+                self._problem = str(error)
+                _log.error("files of TLS not read, the former ones are used error=%s", error)
+        return self._context
+
 
 def _client(hosts: str, timeout_ms: int, login: Login | None, tls: Tls | None) -> KazooClient:
-    handler = None if tls is None else _TlsHandler(tls.context())
+    handler = None if tls is None else _TlsHandler(tls)
     try:
         client = KazooClient(
             hosts=hosts,

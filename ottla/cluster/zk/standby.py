@@ -9,7 +9,6 @@ that is suspended keeps the lock, so there are never two trees. docs/decisions/0
 
 import asyncio
 import logging
-import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
@@ -23,6 +22,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.zk import tree_login
 from ottla.cluster.zk.embedded import EmbeddedTree, TreeSize
 from ottla.cluster.zk.journal import DirectoryInUse
+from ottla.cluster.zk.tls import ServerTls
 from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.port import Net
 from ottla.security.zookeeper.login import Login
@@ -48,7 +48,7 @@ class StandbyServer:
         *,
         files: FileSystem,
         clock: Clock,
-        tls: ssl.SSLContext | None = None,
+        tls: ServerTls | None = None,
     ) -> None:
         self.on_failure: Callable[[StorageError], None] = lambda error: None
         self._directory = directory

@@ -1,32 +1,41 @@
 """TLS to a ZooKeeper: Apache Kafka's options `zookeeper.ssl.…`, or ZooKeeper's system properties.
 
 An option of the caller is preferred to the system property in KAFKA_OPTS. Stores are files in PEM
-or PKCS#12. Only the trust store counts, if there is one, and not the system's own authorities.
+or PKCS#12. Only the trust store counts, if there is one, and not the system's own authorities. The
+files are read again for each connection, and after a change by the server of a tree.
 Follows kafka.server.KafkaConfig and org.apache.zookeeper.common.ClientX509Util.
 
 Not done:
     Protocols, ciphers and the revocation of certificates cannot be configured.
 """
 
+import logging
 import os
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.base.clock import Clock
 from ottla.base.errors import ConfigError
+from ottla.base.files import FileSystem
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
 from ottla.security.zookeeper.login import JAVA_OPTIONS, login_of_environment, system_properties
 
 if TYPE_CHECKING:
     from ottla.cluster.options.security import exposure
-    from ottla.net.tls import contexts, files, key_stores
+    from ottla.net.tls import contexts, files, key_stores, stamps
+    from ottla.security import certificates
 else:
     # Only connections with TLS need them.
     exposure = deferred_module("ottla.cluster.options.security.exposure")
     contexts = deferred_module("ottla.net.tls.contexts")
     files = deferred_module("ottla.net.tls.files")
     key_stores = deferred_module("ottla.net.tls.key_stores")
+    stamps = deferred_module("ottla.net.tls.stamps")
+    certificates = deferred_module("ottla.security.certificates")
+
+_log = logging.getLogger(__name__)
 
 ENABLE = "zookeeper.ssl.client.enable"
 SOCKET = "zookeeper.clientCnxnSocket"
@@ -76,9 +85,69 @@ class Tls(NamedTuple):
         context.check_hostname = self.checks_host
         if self.key_store is not None:
             # The password of a key in PEM, or of a store in PKCS#12.
-            own = files.Store(self.key_store, self.key_kind, self.key_password)
-            key_stores.load_key(context, KEY_STORE, own, self.key_password)
+            key_stores.load_key(context, KEY_STORE, self._own, self.key_password)
         return context
+
+    def server_context(self) -> ssl.SSLContext:
+        """Return the context of a server with the key store; ConfigError if it cannot be read."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        key_stores.load_key(context, KEY_STORE, self._own, self.key_password)
+        return context
+
+    def has_expired(self, now: float) -> bool:
+        """Return True if a certificate of the key store has, at a time in seconds since the epoch."""
+        try:
+            found = key_stores.certificates_der(self._own)
+            return min(map(certificates.expiry_of, found), default=now + 1) <= now
+        except (OSError, ValueError):
+            # OpenSSL has read it.
+            return False
+
+    @property
+    def _own(self) -> "files.Store":
+        assert self.key_store is not None, "a server has a certificate"
+        return files.Store(self.key_store, self.key_kind, self.key_password)
+
+
+class ServerTls:
+    """The certificate of a tree that is served. New connections use a file that has changed.
+
+    As on listeners, the former certificate stays if a file cannot be used, or has expired.
+    """
+
+    def __init__(self, tls: Tls, file_system: FileSystem, clock: Clock) -> None:
+        self._tls = tls
+        self._files = file_system
+        self._clock = clock
+        self._stamps = self._look()
+        self.context = tls.server_context()
+
+    async def watch(self, renew: Callable[[ssl.SSLContext], None]) -> None:
+        """Look at the files again and again; call `renew` with each new context."""
+        while True:
+            await self._clock.sleep(stamps.CHECK_SECONDS)
+            if await self._files.in_background(self._renew):
+                renew(self.context)
+
+    def _look(self) -> "stamps.Stamps":
+        return stamps.stamps_of(self._files, [self._tls.key_store or ""])
+
+    def _renew(self) -> bool:
+        """Read a file that has changed; return True if it is used from now on."""
+        current = self._look()
+        if current == self._stamps:
+            return False
+        self._stamps = current
+        try:
+            context = self._tls.server_context()
+            if self._tls.has_expired(self._clock.time_ms() / 1000):
+                raise ConfigError(f"a certificate of {self._tls.key_store} has expired")
+        except ConfigError as error:
+            _log.error("coordination certificate not renewed, the former one stays error=%s", error)
+            return False
+        self.context = context
+        _log.info("coordination certificate renewed file=%s", self._tls.key_store)
+        return True
 
 
 def options_of(snapshot: Snapshot) -> dict[str, str]:
@@ -153,7 +222,9 @@ def _refuse_unsupported() -> None:
             )
 
 
-def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext | None:
+def server_tls_of(
+    options: Mapping[str, str], host: str, file_system: FileSystem, clock: Clock
+) -> ServerTls | None:
     """Return how a broker encrypts the tree that it serves at a host; None for plain text.
 
     The key store is the same as for its own connections. Raises ConfigError if it cannot be used,
@@ -168,10 +239,7 @@ def server_context_of(options: Mapping[str, str], host: str) -> ssl.SSLContext |
             f"{ENABLE}=true: set {ENABLE}=true, {KEY_STORE} and {TRUST_STORE} on all brokers, or listen "
             "on 127.0.0.1 in plain text"
         )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    own = files.Store(tls.key_store, tls.key_kind, tls.key_password)
-    key_stores.load_key(context, KEY_STORE, own, tls.key_password)
-    return context
+    return ServerTls(tls, file_system, clock)
 
 
 def has_user(options: Mapping[str, str]) -> bool:

@@ -13,6 +13,7 @@ import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ottla.base.rng import Rng
@@ -30,6 +31,7 @@ from ottla.cluster.zk.port import (
     Watch,
 )
 from ottla.cluster.zk.stored_sessions import StoredSession
+from ottla.cluster.zk.tls import ServerTls
 from ottla.cluster.zk.tree_login import USER
 from ottla.net.admission.handshakes import HandshakeOrder, Pace
 from ottla.net.port import SYSTEM_BUFFERS, Handshake, Listener, ListenerTls, Net
@@ -161,6 +163,8 @@ class TreeServer:
         self._rng = rng
         self._login = login
         self._listener: Listener | None = None
+        # Looks at the file of the certificate.
+        self._watching: asyncio.Task[None] | None = None
         self._connections: dict[PacketConnection, ServedSession | None] = {}
         self._visitors: dict[PacketConnection, _Visitor] = {}
 
@@ -170,10 +174,17 @@ class TreeServer:
         assert self._listener is not None, "the server is not open"
         return self._listener.port
 
-    async def open(self, net: Net, host: str, port: int, tls: ssl.SSLContext | None = None) -> None:
+    async def open(self, net: Net, host: str, port: int, tls: ServerTls | None = None) -> None:
         """Resume the stored sessions and accept connections; OSError if the address is in use."""
-        encryption = None if tls is None else ListenerTls(tls, _Handshakes())
+        encryption = None if tls is None else ListenerTls(tls.context, _Handshakes())
         self._listener = await net.listen(host, port, self._accept, SYSTEM_BUFFERS, encryption)
+        if tls is not None and encryption is not None:
+
+            def renew(context: ssl.SSLContext) -> None:
+                encryption.context = context
+
+            watch = partial(tls.watch, renew)
+            self._watching = self._tree.tasks.supervise(watch, "coordination certificate")
         for session_id in stored_sessions.stored_ids(self._tree.nodes):
             data = self._tree.nodes[stored_sessions.path_of(session_id)].data
             session = ServedSession(self._tree, session_id, stored_sessions.decode(data))
@@ -181,6 +192,8 @@ class TreeServer:
 
     async def close(self) -> None:
         """Close all connections; the sessions stay in the tree. Idempotent."""
+        if self._watching is not None:
+            self._watching.cancel()
         if self._listener is not None:
             await self._listener.close()
         for session in self._tree.sessions.values():

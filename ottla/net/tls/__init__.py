@@ -1,6 +1,8 @@
 """TLS of listeners, and of connections to brokers: contexts, key stores, versions and suites."""
 
 import asyncio
+from contextvars import ContextVar
+from typing import Protocol
 
 PEM = "PEM"
 """The format of key stores by default."""
@@ -8,6 +10,18 @@ VERSION_NAMES = ("TLSv1.2", "TLSv1.3")
 """The versions of TLS, the oldest one first; OpenSSL 3 has disabled those before."""
 HANDSHAKE_SECONDS = 10.0
 """A peer that has not completed the handshake by then is disconnected."""
+
+
+class Accepted(Protocol):
+    """An accepted socket, which does not block."""
+
+    def send(self, data: bytes, /) -> int:
+        """Send as much as the kernel accepts; return how much that is."""
+        ...
+
+
+ACCEPTED: ContextVar[Accepted | None] = ContextVar("ACCEPTED", default=None)
+"""The accepted socket of the connection with TLS whose transport is created in this context."""
 
 
 def channel_binding(transport: asyncio.BaseTransport) -> bytes:

@@ -7,6 +7,7 @@ trusts are not asked, unless no trust store is named.
 import ssl
 
 from ottla.base.errors import ConfigError
+from ottla.net.tls.alerts import AlertingObject
 from ottla.net.tls.files import Store, TlsFiles
 from ottla.net.tls.key_stores import load_key, load_trusted
 from ottla.net.tls.policy import apply
@@ -24,6 +25,7 @@ _CLIENT_AUTH = {
 def server_context(files: TlsFiles) -> ssl.SSLContext:
     """Return the context of a listener; ConfigError if a file cannot be read."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.sslobject_class = AlertingObject
     apply(files.policy, context)
     context.verify_mode = _CLIENT_AUTH[files.client_auth]
     load_key(context, _KEY_STORE, files.own, files.key_password)

@@ -26,15 +26,10 @@ from ottla.cluster.options import option_tables
 from ottla.cluster.options.security_options import security_of
 from ottla.net.tls import contexts, key_stores
 from ottla.net.tls.files import Store, TlsFiles
+from ottla.net.tls.stamps import CHECK_SECONDS, Stamps, stamps_of
 from ottla.security.certificates import expiry_of
 
 _log = logging.getLogger(__name__)
-
-CHECK_SECONDS = 5.0
-"""The time between two looks at the files."""
-
-# The time of the last write and the size of each file; None for one that does not exist.
-_Stamps = tuple[tuple[int, int] | None, ...]
 
 
 class Contexts(NamedTuple):
@@ -55,7 +50,7 @@ class _State:
 
     contexts: Contexts
     files: TlsFiles
-    stamps: _Stamps
+    stamps: Stamps
 
 
 def tls_of(options: Snapshot) -> dict[str, TlsFiles]:
@@ -225,12 +220,5 @@ class Certificates:
         _log.info("certificate renewed listener=%s file=%s", name, tls.chain)
         self.on_renewed(name, state.contexts.server)
 
-    async def _stamps(self, tls: TlsFiles) -> _Stamps:
-        paths = _paths(tls)
-        return await self._files.in_background(lambda: tuple(map(self._stamp, paths)))
-
-    def _stamp(self, path: str) -> tuple[int, int] | None:
-        try:
-            return self._files.modified_ms(path), self._files.size(path)
-        except OSError:
-            return None
+    async def _stamps(self, tls: TlsFiles) -> Stamps:
+        return await self._files.in_background(lambda: stamps_of(self._files, _paths(tls)))

@@ -11,6 +11,7 @@ one.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ProtocolError
@@ -18,7 +19,7 @@ from ottla.base.loading import deferred_module
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.admission.attempts import Attempts
 from ottla.net.admission.origins import origin_of
-from ottla.net.connection import Connection, FrameHandler
+from ottla.net.connection import Connection, FrameHandler, Reply
 from ottla.security.exchanges import OAUTHBEARER, PLAIN, AuthenticationFailed
 from ottla.server.authentication.claims import claimed_user
 from ottla.server.authentication.identity import (
@@ -47,9 +48,9 @@ _KEY_BYTES = 2
 _TOO_MANY = "Authentication failed: too many failed logins, try again later"
 
 
-class Limits(NamedTuple):
-    """Limits: the largest request before and after the client is known, and the seconds
-    before the response to a failure.
+class AuthenticationLimits(NamedTuple):
+    """The largest request before and after the client is known, and the seconds before the
+    response to a failure.
     """
 
     bytes_before: int
@@ -68,7 +69,7 @@ class Gate:
         self,
         dispatcher: FrameHandler,
         security: ListenerSecurity,
-        limits: Limits,
+        limits: AuthenticationLimits,
         now: Callable[[], float],
         counts: LoginCounts,
         report: Callable[[Connection, FailedLogin], None],
@@ -116,6 +117,8 @@ class Gate:
         is_paced = is_step and attempts is not None and login.mechanism != OAUTHBEARER
         if is_paced and not login.has_turn and not self._has_turn(connection, login, frame):
             return
+        if is_step and login.checks is not None and self._is_slow(connection, login, frame):
+            return
         if login.is_raw:
             self._step(connection, login, bytes(frame))
         else:
@@ -157,6 +160,22 @@ class Gate:
             self.frame(connection, memoryview(bytearray(frame)))
         except ProtocolError as error:
             connection.close(str(error))
+
+    def _is_slow(self, connection: Connection, login: ClientLogin, frame: memoryview) -> bool:
+        """Return True if a message is handled later, because another thread begins its step."""
+        work = login.slow_part(bytes(frame) if login.is_raw else _message_of(frame))
+        if work is None or login.checks is None:
+            return False
+        # The requests after this one wait.
+        waiting = partial(self._checked, connection, bytes(frame), connection.defer())
+        login.checks.submit(origin_of(connection.peer_address[0]), work, waiting)
+        return True
+
+    def _checked(self, connection: Connection, frame: bytes, turn: Reply) -> None:
+        """Handle a message whose slow part is done, and then the requests after it."""
+        self._come_back(connection, frame)
+        if not connection.is_closed:
+            turn.send_nothing()
 
     def _user(self, connection: Connection) -> str:
         """Return the user of a certificate; ProtocolError if it has no user, as in Kafka."""
@@ -203,11 +222,15 @@ class Gate:
         except AuthenticationFailed as error:
             # Kafka closes the connection, too: these clients expect no error code.
             reason = str(error)
-            self._report(connection, login.failure(error))
+            if not login.is_reported:
+                self._report(connection, login.failure(error))
             connection.defer()
             loop = asyncio.get_running_loop()
             loop.call_later(self._limits.failure_seconds, connection.close, reason)
             return
+        if login.unreported is not None:
+            self._report(connection, login.unreported)
+            login.unreported = None
         connection.send((reply,))
 
 

@@ -1,7 +1,8 @@
 """The identity of a peer: the login of a client, a certificate, or the proof of a broker."""
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ProtocolError
@@ -12,6 +13,9 @@ from ottla.security.exchanges import AuthenticationFailed, ClientExchange
 from ottla.security.principal import USER, Principal
 from ottla.security.sessions import Renewal, Session
 from ottla.server.quotas.entities import ANONYMOUS
+
+if TYPE_CHECKING:
+    from ottla.server.authentication.password_checks import PasswordChecks
 
 # Kafka's metrics have two windows of this time.
 _WINDOW_SECONDS = 30.0
@@ -138,6 +142,10 @@ class ClientLogin:
         self.has_turn = False
         # Why the client is refused, whatever its password is.
         self.refusal = ""
+        # A failure that its exchange has not ended with; it is to be audited once.
+        self.unreported: FailedLogin | None = None
+        # Does the slow part of a step in another thread; None if no step has such a part.
+        self.checks: PasswordChecks | None = None
         self._terms = terms
         self._clock = clock
         self._counts = counts
@@ -168,11 +176,21 @@ class ClientLogin:
             return self.session.user
         return "" if self.renewal is None else self.renewal.session.user
 
+    @property
+    def is_reported(self) -> bool:
+        """True if the failure of the exchange was counted, and audited, at an earlier step."""
+        return bool(self.exchange.refusal)
+
     def failure(self, error: Exception) -> FailedLogin:
         """Return the failure of the exchange, for the audit log."""
         # The exchange has not seen a password that is refused whatever it is.
         claimed = self.exchange.claimed or self.claimed or ""
         return FailedLogin(self._terms.mechanism, claimed, str(error))
+
+    def slow_part(self, message: bytes) -> Callable[[], None] | None:
+        """Return the part of the next step that takes milliseconds and was not done yet."""
+        is_refused = self.has_failed or self.refusal
+        return None if is_refused else self.exchange.slow_part(message)
 
     def step(self, message: bytes) -> bytes:
         """Return the reply; raises AuthenticationFailed, and so does any later message."""
@@ -182,7 +200,8 @@ class ClientLogin:
             return self._step(message)
         except (AuthenticationFailed, ProtocolError):
             self.has_failed = True
-            self._counts.fail(is_renewal=self.renewal is not None)
+            if not self.is_reported:
+                self._counts.fail(is_renewal=self.renewal is not None)
             raise
 
     def _step(self, message: bytes) -> bytes:
@@ -192,6 +211,10 @@ class ClientLogin:
         if self.renewal is not None:
             self.renewal.check_mechanism(terms.mechanism)
         reply = exchange.step(message)
+        if exchange.refusal:
+            # The client may leave now, or try the next token.
+            self._counts.fail(is_renewal=self.renewal is not None)
+            self.unreported = FailedLogin(terms.mechanism, exchange.claimed, exchange.refusal)
         if exchange.user:
             lifetime = sessions.lifetime_ms(terms.limit_ms, exchange.expiry_ms, clock.time_ms())
             now = clock.monotonic()

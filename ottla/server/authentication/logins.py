@@ -102,7 +102,10 @@ class Logins:
         limit_ms = security.session_ms.get(mechanism, 0)
         terms = Terms(mechanism, limit_ms, is_raw, self._broker_user(listener, mechanism))
         exchange = self._exchange(listener, mechanism)
-        return ClientLogin(exchange, terms, self._clock, self._counts[listener], renewal)
+        login = ClientLogin(exchange, terms, self._clock, self._counts[listener], renewal)
+        if mechanism == PLAIN and listener in self.plain_users:
+            login.checks = self.plain_users[listener].checks
+        return login
 
     def _broker_user(self, listener: str, mechanism: str) -> str:
         broker = self.broker
@@ -117,8 +120,9 @@ class Logins:
     def _exchange(self, listener: str, mechanism: str) -> ClientExchange:
         if mechanism == PLAIN:
             file = self.plain_users.get(listener)
-            passwords = self._listeners[listener].passwords
-            return PlainExchange(check_of(passwords) if file is None else file.check)
+            if file is not None:
+                return PlainExchange(file.check, file.slow_check)
+            return PlainExchange(check_of(self._listeners[listener].passwords))
         if mechanism == OAUTHBEARER:
             assert self._bearers is not None, "a listener has OAUTHBEARER"
             return self._bearers.begin(listener)

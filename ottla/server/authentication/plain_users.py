@@ -1,10 +1,12 @@
 """The users of PLAIN in a file, which has salted hashes in place of passwords.
 
-The file is read again at the next login after a change. If it cannot be read then, the former users
-stay, with an error in the log.
+To hash a password takes milliseconds, so another thread does it, one password at a time. The file
+is read again at the next login after a change. If it cannot be read then, the former users stay,
+with an error in the log.
 """
 
 import hmac
+from collections.abc import Callable
 
 from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem
@@ -17,6 +19,7 @@ from ottla.security.scram import (
     credential_of_password,
     users_of,
 )
+from ottla.server.authentication.password_checks import PasswordChecks
 
 _log = provoked_logger(__name__)
 
@@ -29,6 +32,7 @@ class PlainUsers:
     def __init__(self, path: str, files: FileSystem) -> None:
         self._path = path
         self._files = files
+        self.checks = PasswordChecks(files.in_background)
         self._users: dict[str, ScramCredential] = {}
         # The time of the last write and the size.
         self._stamp = (-1, -1)
@@ -39,14 +43,23 @@ class PlainUsers:
 
     def check(self, user: str, password: str) -> bool:
         """Return True for a user with this password; an unknown user takes as long."""
+        return self.slow_check(user, password)()
+
+    def slow_check(self, user: str, password: str) -> Callable[[], bool]:
+        """Return the same as a function, which any thread may call; the file is read now."""
         try:
             self._read()
         except (OSError, ValueError) as error:
             _log.error("users not read path=%s error=%s", self._path, error)
-        known = self._users.get(user, self._unknown())
-        given = credential_of_password(USERS_MECHANISM, password, known.salt, known.iterations)
-        is_same = hmac.compare_digest(given.stored_key, known.stored_key)
-        return user in self._users and is_same
+        is_user = user in self._users
+        known = self._users[user] if is_user else self._unknown()
+
+        def is_right() -> bool:
+            given = credential_of_password(USERS_MECHANISM, password, known.salt, known.iterations)
+            is_same = hmac.compare_digest(given.stored_key, known.stored_key)
+            return is_user and is_same
+
+        return is_right
 
     def _unknown(self) -> ScramCredential:
         """Return a credential that costs as much as a credential of the file."""

@@ -2,9 +2,7 @@
 
 A test compares it with the APIs that the broker serves.
 
-Not done: cached metadata on brokers with an authorizer; a subscription by regular expression
-(KIP-848) is refused if it matches a topic that the member may not describe, and Kafka hides such
-topics.
+Not done: cached metadata on brokers with an authorizer.
 """
 
 from ottla.security.acls import AclOperation

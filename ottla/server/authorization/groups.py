@@ -273,27 +273,26 @@ def check_delete_groups(access: Access, request: delete_groups.DeleteGroupsReque
 def check_consumer_heartbeat(
     access: Access, request: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest
 ) -> Verdict:
-    """READ of the group, and DESCRIBE of each topic of the subscription and the assignment.
+    """READ of the group, and DESCRIBE of each topic that the subscription names.
 
-    The coordinator leaves the topics out that an expression matches and the member may not see.
+    A regular expression is resolved with the rights of one member, by the coordinator. Its topics
+    are assigned to each member with this expression, as in Kafka: by their ids, without names.
     """
     access.require(AclOperation.READ, _GROUP, request.group_id)
     for name in request.subscribed_topic_names or ():
         access.require(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    return None
 
-    def complete(
-        response: consumer_group_heartbeat.ConsumerGroupHeartbeatResponse,
-    ) -> consumer_group_heartbeat.ConsumerGroupHeartbeatResponse:
-        assignment = response.assignment
-        for topic in assignment.topic_partitions if assignment is not None else ():
-            name = access.image.topic_names.get(topic.topic_id)
-            if name is None or not access.shows(ResourceType.TOPIC, name):
-                return consumer_group_heartbeat.ConsumerGroupHeartbeatResponse(
-                    error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                )
-        return response
 
-    return complete
+def _hidden(
+    group: consumer_group_describe.DescribedGroup,
+) -> consumer_group_describe.DescribedGroup:
+    """Return a group without anything but its id, because its members have hidden topics."""
+    return consumer_group_describe.DescribedGroup(
+        group_id=group.group_id,
+        error_code=int(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        error_message=_HIDDEN,
+    )
 
 
 def check_consumer_describe(
@@ -310,12 +309,13 @@ def check_consumer_describe(
     def complete(
         response: consumer_group_describe.ConsumerGroupDescribeResponse,
     ) -> consumer_group_describe.ConsumerGroupDescribeResponse:
-        for one in response.groups:
-            if not all(access.shows(ResourceType.TOPIC, name) for name in _topics(one)):
-                one.error_code = int(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                one.error_message = _HIDDEN
-                one.members = []
-        response.groups = [*refused, *response.groups]
+        shown = [
+            one
+            if all(access.shows(ResourceType.TOPIC, name) for name in _topics(one))
+            else _hidden(one)
+            for one in response.groups
+        ]
+        response.groups = [*refused, *shown]
         return response
 
     return complete

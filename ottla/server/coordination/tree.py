@@ -132,9 +132,14 @@ class BrokerCoordination:
             self.tasks.append(self._own_tree.tasks)
             return
         host, port = address
-        context = tls.server_context_of(tls.options_of(self._options), host)
+        own = tls.options_of(self._options)
         self._standby = standby.StandbyServer(
-            directory, host, port, files=self._files, clock=self._clock, tls=context
+            directory,
+            host,
+            port,
+            files=self._files,
+            clock=self._clock,
+            tls=tls.server_tls_of(own, host, self._files, self._clock),
         )
         self._standby.on_failure = self._failed
         self.tasks += self._standby.tasks

@@ -44,9 +44,10 @@ def handle(
         try:
             reply = exchange.step(message)
         except (AuthenticationFailed, ProtocolError) as error:
-            context.broker.audit.login_failed(
-                context.connection, context.client_id, exchange.failure(error)
-            )
+            if not exchange.is_reported:
+                context.broker.audit.login_failed(
+                    context.connection, context.client_id, exchange.failure(error)
+                )
             if isinstance(error, ProtocolError):
                 raise
             refusal = SaslAuthenticateResponse(
@@ -58,6 +59,9 @@ def handle(
                 str(error),
                 context.broker.options.integer(refusals.DELAY),
             )
+        if exchange.unreported is not None:
+            failed, exchange.unreported = exchange.unreported, None
+            context.broker.audit.login_failed(context.connection, context.client_id, failed)
         lifetime_ms = 0 if exchange.session is None else exchange.session.lifetime_ms
         return SaslAuthenticateResponse(
             error_message=None, auth_bytes=reply, session_lifetime_ms=lifetime_ms

@@ -9,7 +9,7 @@ from ottla.metrics.beans import NONE, Bean, Beans, Measurement, Properties, dist
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.server.audit.record import Event
+from ottla.server.audit.record import AuditEvent
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
@@ -79,10 +79,12 @@ def _connections(endpoints: Sequence[Endpoint]) -> Iterator[Measurement]:
 # By attribute of the counts.
 _LOGINS: dict[str, Bean] = {
     "succeeded": _sockets.total(
-        "successful-authentication-total", "Clients that have authenticated with SASL."
+        "successful-authentication-total",
+        "Clients that have authenticated with SASL, or with TLS if there is no SASL.",
     ),
     "failed": _sockets.total(
-        "failed-authentication-total", "Clients that have failed to authenticate with SASL."
+        "failed-authentication-total",
+        "Clients that have failed to authenticate, and failed TLS handshakes.",
     ),
     "renewed": _sockets.total("successful-reauthentication-total", "Sessions that were renewed."),
     "failed_renewals": _sockets.total(
@@ -329,7 +331,7 @@ def audit(broker: Broker) -> list[Family]:
         counter(
             "ottla_audit_records_total",
             "Records of the audit log.",
-            [(labels(event=event.value), log.counts[event]) for event in Event],
+            [(labels(event=event.value), log.counts[event]) for event in AuditEvent],
         ),
         counter(
             "ottla_audit_suppressed_records_total",

@@ -10,7 +10,7 @@ from ottla.operations.mirror.copying import Mirror, MirrorSettings
 from ottla.operations.mirror.routes import Route
 from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Anchor, parse_range
-from ottla.tools.output import Output, Progress, note
+from ottla.tools.output import Output, ProgressBar, note
 from ottla.tools.signals import PATIENCE_S, StopSignals
 
 
@@ -45,7 +45,7 @@ def copy_topic(
     )
     with StopSignals(patience_s=PATIENCE_S) as stop:
         mirror = Mirror(source, target, [route], settings, note)
-        with Progress("Copying", None) as progress:
+        with ProgressBar("Copying", None) as progress:
             mirror.run(stop, progress.advance)
     output.done(
         f"Copied {mirror.copied} records of {route.source} to {route.target}.",

@@ -19,7 +19,7 @@ from ottla.operations.search.local import LocalSearch
 from ottla.operations.search.request import Result, Search
 from ottla.operations.survey.http import HttpError
 from ottla.tools.http_addresses import Address, http_addresses, parse_address
-from ottla.tools.output import Output, Progress, count_text, note
+from ottla.tools.output import Output, ProgressBar, count_text, note
 from ottla.tools.record.formats import compile_format, json_format
 from ottla.tools.signals import StopSignals
 from ottla.tools.topic_partitions import check_partition
@@ -38,7 +38,7 @@ def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str,
 
     known = {} if options["local"] else _addresses(brokers, options["http"])
     total = sum(end - start for start, end in search.ranges.values())
-    with StopSignals() as stop, Progress("Searching", total) as progress:
+    with StopSignals() as stop, ProgressBar("Searching", total) as progress:
         runner = RemoteSearch(brokers, known, search) if known else LocalSearch(brokers, search)
         try:
             result = runner.run(show, progress.advance, stop)

@@ -5,7 +5,7 @@ from ottla.base.text import patterns
 from ottla.base.text.patterns import InvalidPatternError, reason_of
 
 
-class Pattern:
+class SubscriptionPattern:
     """A compiled expression."""
 
     def __init__(self, text: str) -> None:
@@ -28,4 +28,4 @@ class Pattern:
 
 def check(text: str) -> None:
     """Raise INVALID_REGULAR_EXPRESSION unless the text is a valid regular expression."""
-    Pattern(text)
+    SubscriptionPattern(text)

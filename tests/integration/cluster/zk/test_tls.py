@@ -1,21 +1,29 @@
 """TLS to a ZooKeeper: the options, and a real server that asks for certificates."""
 
 import asyncio
-from collections.abc import Iterator
+import ssl
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
+from ottla.base.files import RealFileSystem
+from ottla.base.rng import SystemRng
 from ottla.cluster.secured_znodes import secured
 from ottla.cluster.zk import acls
 from ottla.cluster.zk.acls import NodeAcl
+from ottla.cluster.zk.embedded import EmbeddedTree
 from ottla.cluster.zk.live import LiveSession
-from ottla.cluster.zk.port import EnsembleUnreachable
-from ottla.cluster.zk.tls import Tls, has_user, tls_of
+from ottla.cluster.zk.port import EnsembleUnreachable, SessionState
+from ottla.cluster.zk.tls import Tls, has_user, server_tls_of, tls_of
+from ottla.cluster.zk.tree_server import TreeServer
+from ottla.net.listener import RealNet
+from ottla.net.tls import stamps
 from ottla.net.tls.contexts import server_context
 from ottla.net.tls.files import TlsFiles
-from tests.certificates import pkcs12_store, self_signed
+from tests.certificates import expired, pkcs12_store, self_signed
 from tests.compat import zookeeper
 
 # kazoo switches off protocols that Python's ssl does not have any more.
@@ -138,6 +146,102 @@ async def test_authorities_of_the_system_are_not_trusted(
         await LiveSession.begin(f"{host}:{port}", connect_timeout_ms=500, tls_options=options)
     assert not connected
     listening.close()
+
+
+class ServedTree:
+    """A tree of Ottla that is served with the certificate in a file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.tree = EmbeddedTree(
+            RealFileSystem(), RealClock(), str(folder / "tree"), is_shared=True
+        )
+        self.server = TreeServer(self.tree, SystemRng())
+        self.options = {
+            "zookeeper.ssl.client.enable": "true",
+            "zookeeper.ssl.keystore.location": str(self_signed(folder)),
+            "zookeeper.ssl.truststore.location": str(folder / "server.crt"),
+        }
+        self._tls = server_tls_of(self.options, "127.0.0.1", RealFileSystem(), RealClock())
+
+    async def start(self, port: int = 0) -> None:
+        await self.server.open(RealNet(), "127.0.0.1", port, self._tls)
+
+    async def restart(self) -> None:
+        """Close all connections, and serve again at the same address."""
+        port = self.server.port
+        await self.server.close()
+        self.server = TreeServer(self.tree, SystemRng())
+        await self.start(port)
+
+    async def certificate(self) -> str:
+        """Return the certificate that a new connection receives, in PEM."""
+        address = ("127.0.0.1", self.server.port)
+        return await asyncio.to_thread(ssl.get_server_certificate, address)
+
+    async def until_it_shows(self, path: Path) -> None:
+        """Connect until the server has the certificate of a file."""
+        expected = path.with_suffix(".crt").read_text().strip()
+        async with asyncio.timeout(20):
+            while (await self.certificate()).strip() != expected:
+                pass
+
+    async def close(self) -> None:
+        await self.server.close()
+        await self.tree.close()
+
+
+@pytest.fixture(name="served")
+async def _served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ServedTree]:
+    monkeypatch.setattr(stamps, "CHECK_SECONDS", 0.01)
+    served = ServedTree(tmp_path)
+    await served.start()
+    yield served
+    await served.close()
+
+
+async def test_tree_is_served_with_a_renewed_certificate(
+    served: ServedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """No restart is needed; a file that cannot be used, or has expired, leaves the former one."""
+    file = tmp_path / "server.pem"
+    first = await served.certificate()
+    for number, content in enumerate(("damaged", expired(tmp_path, name="old").read_text())):
+        file.write_text(content)
+        async with asyncio.timeout(20):
+            while caplog.text.count("coordination certificate not renewed") <= number:
+                await asyncio.sleep(0)
+        assert await served.certificate() == first
+    assert "has expired" in caplog.text
+    renewed = self_signed(tmp_path, name="renewed")
+    file.write_bytes(renewed.read_bytes())
+    await served.until_it_shows(renewed)
+
+
+@pytest.mark.filterwarnings(_OF_KAZOO, _UNCLOSED)
+async def test_session_continues_with_renewed_certificates_of_servers(
+    served: ServedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its next connection reads the trust store again. A store that cannot be read is not used."""
+    address = f"127.0.0.1:{served.server.port}"
+    session = await LiveSession.begin(address, tls_options=served.options)
+    try:
+        trusted = tmp_path / "server.crt"
+        for renewed in (None, self_signed(tmp_path, name="renewed")):
+            states: asyncio.Queue[SessionState] = asyncio.Queue()
+            session.on_session(states.put_nowait)
+            if renewed is None:
+                trusted.write_text("damaged")
+            else:
+                trusted.write_text(renewed.with_suffix(".crt").read_text())
+                (tmp_path / "server.pem").write_bytes(renewed.read_bytes())
+            await served.restart()
+            async with asyncio.timeout(10):
+                assert await states.get() is SessionState.SUSPENDED
+                assert await states.get() is SessionState.CONNECTED
+        assert caplog.text.count("files of TLS not read") == 1
+    finally:
+        await session.close()
 
 
 @pytest.fixture(scope="module", name="server")

@@ -15,7 +15,8 @@ from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, parse_broker_settings
-from ottla.server.authentication.certificates import CHECK_SECONDS, Certificates
+from ottla.net.tls.stamps import CHECK_SECONDS
+from ottla.server.authentication.certificates import Certificates
 from tests.certificates import expired, self_signed
 from tests.unit.net.tls.handshakes import shake
 

@@ -1,5 +1,7 @@
 """Subscriptions by regular expression: resolved in the background, and again for new topics."""
 
+import pytest
+
 from ottla.base.errors import ErrorCode
 from tests.unit.coordinators.consumer.conftest import T, U, partitions_in, run
 
@@ -54,6 +56,59 @@ def test_expression_does_not_match_topics_that_the_member_may_not_describe(world
         consumers.beat("a", 2)
         await consumers.sleep(0.001)
         assert partitions_in(consumers.beat("a", 2)) == {T: [0, 1, 2, 3], U: [0, 1, 2, 3]}
+
+    run(world, scenario())
+
+
+def test_member_receives_the_topics_of_the_member_that_began_the_lookup(world, consumers):
+    """A second principal with the same expression has the same topics until the next lookup, which
+    has the rights of the member whose heartbeat begins it.
+    """
+
+    async def scenario():
+        consumers.start()
+        consumers.configure(group_consumer_regex_refresh_interval_ms=20_000)
+        consumers.may_describe = lambda name: name != "u"
+        consumers.beat("a", subscribed_topic_regex="[tu]")
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 1)) == {T: [0, 1, 2, 3]}
+        consumers.may_describe = lambda name: name != "t"
+        assert consumers.beat("b", subscribed_topic_regex="[tu]").member_epoch == 3
+        await consumers.sleep(0.001)
+        assert consumers.group.regexes["[tu]"].topics == {"t"}
+        await consumers.sleep(20)
+        consumers.beat("b", 3)
+        await consumers.sleep(0.001)
+        assert consumers.group.regexes["[tu]"].topics == {"u"}
+        assert consumers.group.epoch == 4
+
+    run(world, scenario())
+
+
+@pytest.mark.parametrize("has_lost_the_right", [False, True])
+def test_changed_rights_apply_after_the_refresh_interval(world, consumers, has_lost_the_right):
+    """Not before, as in Kafka; then the assignment has the topics that the member may describe."""
+
+    def hidden(name):
+        return name != "u"
+
+    before, after = (None, hidden) if has_lost_the_right else (hidden, None)
+    shown, both = {T: [0, 1, 2, 3]}, {T: [0, 1, 2, 3], U: [0, 1, 2, 3]}
+
+    async def scenario():
+        consumers.start()
+        consumers.may_describe = before
+        consumers.beat("a", subscribed_topic_regex="[tu]")
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 1)) == (both if has_lost_the_right else shown)
+        consumers.may_describe = after
+        for _ in range(20):
+            await consumers.sleep(29.9)
+            assert partitions_in(consumers.beat("a", 2)) is None
+        await consumers.sleep(3)
+        consumers.beat("a", 2)
+        await consumers.sleep(0.001)
+        assert partitions_in(consumers.beat("a", 2)) == (shown if has_lost_the_right else both)
 
     run(world, scenario())
 

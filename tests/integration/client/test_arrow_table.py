@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import confluent_kafka
 import pytest
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.compression import CODECS
 

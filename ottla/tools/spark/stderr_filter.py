@@ -26,7 +26,7 @@ _ERASE = "\r\x1b[2K"
 _DRAIN_S = 0.5
 
 
-def worth_telling(lines: Iterable[str]) -> Iterator[str]:
+def without_noise(lines: Iterable[str]) -> Iterator[str]:
     """Yield the lines without noise, and without the empty lines that follow it."""
     was_noise = False
     for text in lines:
@@ -38,7 +38,7 @@ def worth_telling(lines: Iterable[str]) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def heard() -> Iterator[None]:
+def filtered_stderr() -> Iterator[None]:
     """Print the standard error of this process and its children without the noise."""
     own, before = os.dup(2), sys.stderr
     read, write = os.pipe()
@@ -47,7 +47,7 @@ def heard() -> Iterator[None]:
     # A child that outlives this process keeps no pipe of ours open to others.
     os.set_inheritable(own, False)
     sys.stderr = open(own, "w", encoding=before.encoding, errors="replace", buffering=1)  # noqa: SIM115
-    reader = threading.Thread(target=_pass_on, args=(read,), name="spark-talk", daemon=True)
+    reader = threading.Thread(target=_pass_on, args=(read,), name="spark-stderr", daemon=True)
     reader.start()
     try:
         yield
@@ -62,13 +62,13 @@ def heard() -> Iterator[None]:
 def _pass_on(read: int) -> None:
     erase = _ERASE if sys.stderr.isatty() else ""
     with open(read, encoding="utf-8", errors="replace") as lines:
-        for text in worth_telling(lines):
+        for text in without_noise(lines):
             click.echo(f"{erase}{text}", err=True, nl=False)
 
 
-def hear_spark() -> None:
+def filter_spark_stderr() -> None:
     """Filter standard error until the current command ends; do nothing outside a command."""
     context = click.get_current_context(silent=True)
     if context is not None and not context.meta.get(__name__):
         context.meta[__name__] = True
-        context.find_root().with_resource(heard())
+        context.find_root().with_resource(filtered_stderr())

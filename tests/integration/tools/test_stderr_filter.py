@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ottla.tools.spark.talk import heard, worth_telling
+from ottla.tools.spark.stderr_filter import filtered_stderr, without_noise
 
 
 def test_noise_is_filtered() -> None:
@@ -23,7 +23,7 @@ def test_noise_is_filtered() -> None:
         "\n",
         "WARNING: the user's own\n",
     ]
-    assert list(worth_telling(lines)) == lines[7:]
+    assert list(without_noise(lines)) == lines[7:]
 
 
 def test_output_of_child_processes_is_captured_and_restored(
@@ -32,7 +32,7 @@ def test_output_of_child_processes_is_captured_and_restored(
     """The output keeps its order across processes, and none is lost at the end."""
     noise = "WARNING: Using incubator modules: x"
     code = f"import sys; print('child', file=sys.stderr); print({noise!r}, file=sys.stderr)"
-    with heard():
+    with filtered_stderr():
         subprocess.run([sys.executable, "-c", code], check=True)
         os.write(2, b"descriptor 2\n")
         print("not through the pipe", file=sys.stderr)

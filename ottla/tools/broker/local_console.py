@@ -39,7 +39,7 @@ class ClusterFacts:
 
 
 @dataclass(slots=True)
-class Companion:
+class LocalConsole:
     """The console from the command line to its end; does nothing after a failure."""
 
     listener: socket.socket
@@ -71,7 +71,7 @@ class Companion:
 
     def _run(self, facts: ClusterFacts) -> None:
         settings = load("ottla.operations.survey.connections", "ClusterSettings")
-        options = load(_MODULE, "BesideOptions")
+        options = load(_MODULE, "LocalConsoleOptions")
         cluster = settings(
             CLUSTER_NAME,
             facts.bootstrap,
@@ -80,7 +80,7 @@ class Companion:
             zookeeper_login=facts.zookeeper_login,
             http_urls=facts.http_urls,
         )
-        self._console = load(_MODULE, "ConsoleBeside")(
+        self._console = load(_MODULE, "LocalConsoleServer")(
             options(self.listener, self.data, self.host, self.is_read_only, self.is_insecure),
             self.output,
             cluster,
@@ -88,9 +88,9 @@ class Companion:
         self._console.start()
 
 
-def open_companion(
+def open_local_console(
     options: Mapping[str, Any], data: str, output: Output, settings: Mapping[str, str]
-) -> Companion | None:
+) -> LocalConsole | None:
     """Return the console that the options ask for, listening already, or None.
 
     OttlaError if its port is taken, if others can reach its address and that is not allowed, or if
@@ -114,18 +114,20 @@ def open_companion(
             "with --console-port"
         ) from error
     is_read_only = options["console_read_only"]
-    return Companion(
+    return LocalConsole(
         listener, data, host, is_read_only, is_insecure, output, chosen.name, chosen.options
     )
 
 
-def facts_of(companion: Companion, nodes: Sequence[Node], zookeeper: str | None) -> ClusterFacts:
+def facts_of(
+    local_console: LocalConsole, nodes: Sequence[Node], zookeeper: str | None
+) -> ClusterFacts:
     """Return the facts of brokers that run in this process."""
     endpoints = [
         endpoint
         for node in nodes
         for endpoint in node.advertised_endpoints
-        if endpoint.listener == companion.broker_listener
+        if endpoint.listener == local_console.broker_listener
     ]
     bootstrap = ",".join(endpoint.address for endpoint in endpoints)
     urls = {
@@ -133,4 +135,4 @@ def facts_of(companion: Companion, nodes: Sequence[Node], zookeeper: str | None)
         for node in nodes
         if node.monitoring_address
     }
-    return ClusterFacts(bootstrap, urls, zookeeper, companion.client_options)
+    return ClusterFacts(bootstrap, urls, zookeeper, local_console.client_options)

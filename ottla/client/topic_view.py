@@ -9,13 +9,13 @@ pandas, polars and DuckDB are the caller's: each takes the Arrow table without a
 from dataclasses import dataclass, field
 from typing import Any
 
+from ottla.client.arrow_table import DEFAULT_COLUMNS, read_table_of
 from ottla.client.brokers import Brokers
 from ottla.client.config.names import Role
 from ottla.client.config.settings import Config, read_settings
 from ottla.client.doors import open_door
 from ottla.client.records import html_table
 from ottla.client.security.options import security_of
-from ottla.client.table import DEFAULT_COLUMNS, read_table_of
 
 _SHOWN_ROWS = 20
 

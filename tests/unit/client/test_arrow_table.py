@@ -8,7 +8,7 @@ import pytest
 
 import ottla.client
 from ottla.base.errors import ApiError, ConfigError
-from ottla.client.table import DEFAULT_COLUMNS, read_table
+from ottla.client.arrow_table import DEFAULT_COLUMNS, read_table
 from ottla.wire.records.columnar import COLUMNS
 from ottla.wire.records.records import Record
 from tests.unit.client.topics import Topic

@@ -1,0 +1,1 @@
+"""Decisions of Apache Kafka's authorizer about access control lists."""
