@@ -4,6 +4,7 @@ import subprocess
 
 import pytest
 
+from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from ottla.client.producer.producer import Producer
 from ottla.operations.mirror.copying import Mirror, MirrorSettings
@@ -77,12 +78,49 @@ def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str
 
 def test_copies_have_the_records_of_their_source(broker: BrokerProcess, topic: str) -> None:
     """Readers see the same partitions, keys, headers, timestamps and null values in both copies."""
+    with Brokers(broker.bootstrap) as brokers:
+        # The timestamps are old.
+        topics.create_topic(brokers, topic, partitions=1, config={"retention.ms": "-1"})
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(50):
             headers = [("h", b"%d" % number), ("h", None), ("\u00fc", b"\xff\x00")]
             value = None if number % 7 == 0 else b"value %d" % number
             key = None if number % 5 == 0 else b"key %d" % number
             producer.send(topic, value, key=key, headers=headers, timestamp=1_000 + number)
+    copies = _copies(broker, topic)
+    form = r"%p %o %T %K %k %S %s %h\n"
+    source, *others = (
+        _kcat(broker, "-C", "-t", name, "-e", "-q", "-f", form) for name in (topic, *copies)
+    )
+    assert len(source.splitlines()) == 50
+    assert b" -1 " in source
+    assert others == [source, source]
+
+
+def test_copies_have_no_records_of_aborted_transactions(broker: BrokerProcess, topic: str) -> None:
+    """A reader of uncommitted records sees in the copies what it sees as committed in the source."""
+    settings = {"bootstrap_servers": broker.bootstrap, "transactional_id": topic}
+    with Producer(**settings) as producer:
+        producer.init_transactions()
+        for number in range(6):
+            producer.begin_transaction()
+            producer.send(topic, b"%d" % number, key=b"k")
+            producer.flush()
+            if number % 2:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+    copies = _copies(broker, topic)
+    read = ("-C", "-e", "-q", "-f", r"%p %k %s\n")
+    committed = _kcat(broker, *read, "-t", topic, "-X", "isolation.level=read_committed")
+    assert committed == b"0 k 0\n0 k 2\n0 k 4\n"
+    everything = ("-X", "isolation.level=read_uncommitted")
+    assert _kcat(broker, *read, "-t", topic, *everything).count(b"\n") == 6
+    assert [_kcat(broker, *read, "-t", name, *everything) for name in copies] == [committed] * 2
+
+
+def _copies(broker: BrokerProcess, topic: str) -> tuple[str, str]:
+    """Copy a topic as the console does, and as the command; return the names of the copies."""
     by_page, by_verb = f"{topic}-page", f"{topic}-verb"
     connection = ClusterConnection(ClusterSettings("kcat", broker.bootstrap))
     copy_topic(connection, topic, by_page, RecordCopy(lambda _: None, lambda: None))
@@ -90,14 +128,7 @@ def test_copies_have_the_records_of_their_source(broker: BrokerProcess, topic: s
     with Brokers(broker.bootstrap) as brokers:
         mirror = Mirror(brokers, brokers, [Route(topic, by_verb)], MirrorSettings(), print)
         mirror.run(_Never(), lambda _: None)
-    form = r"%p %o %T %K %k %S %s %h\n"
-    source, *copies = (
-        _kcat(broker, "-C", "-t", name, "-e", "-q", "-f", form)
-        for name in (topic, by_page, by_verb)
-    )
-    assert len(source.splitlines()) == 50
-    assert b" -1 " in source
-    assert copies == [source, source]
+    return by_page, by_verb
 
 
 class _Never:

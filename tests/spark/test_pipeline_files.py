@@ -17,9 +17,11 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.serdes.avro import avro_reader
+from ottla.operations.mirror.translation import origin_of
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.spark.pipelines import jdbc
+from ottla.streams.spark.pipelines.mirror import Mirror
 from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, check_deep, plans, start
 from ottla.streams.spark.pipelines.topic_files import ExportSettings, LoadSettings, export, load
 from ottla.streams.spark.query.failures import QueryError
@@ -279,6 +281,12 @@ def test_a_topic_is_mirrored_with_its_groups(
     unread = [row["key"] for row in source.to_pylist() if row["partition"] == 1][7:]
     assert rest[1][-len(unread) :] == unread
     assert len(rest[1]) - len(unread) <= 10
+    points = read_table("mirror-out.mirror-offsets", bootstrap=broker.bootstrap, columns=["key"])
+    origins = {origin_of(row["key"]) for row in points.to_pylist()}
+    assert origins == {(broker.cluster_id, "mirror-in")}
+    access = ClusterAccess(broker.bootstrap)
+    with pytest.raises(ConfigError, match="'mirror-out' is a copy of 'mirror-in'"):
+        Mirror("mirror-out", access, "mirror-in", access, "back").prepare()
 
 
 def test_spark_errors_are_reported_with_their_line(spark: SparkSession) -> None:

@@ -5,6 +5,9 @@ Pure.
 from dataclasses import dataclass
 from enum import StrEnum
 
+CONDITIONS_MAX = 20
+"""The conditions that a filter may have."""
+
 
 class Field(StrEnum):
     """The part of a record that a condition compares."""

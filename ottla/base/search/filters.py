@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ottla.base.errors import ConfigError
 from ottla.base.search.conditions import Condition, Field, Operator
 from ottla.base.search.language import parse_filter
 
@@ -43,4 +44,6 @@ class Filters:
             operator = Operator.CONTAINS if part else Operator.EXISTS
             yield Condition(Field.HEADER, operator, part, name)
         for text in self.where:
+            if not text.strip():
+                raise ConfigError("where is empty: write a condition, as in $.total >= 100")
             yield from parse_filter(text)

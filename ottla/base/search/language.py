@@ -3,7 +3,7 @@
 `/search`, `ottla topic search --where`, the console's pages and its REST API parse the same text.
 `TABLE` describes it for docs/search.md.
 
-Not done: `or` and parentheses.
+Not done: `or` and parentheses, headers whose name is empty.
 """
 
 import json
@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ConfigError
-from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
+from ottla.base.search.conditions import CONDITIONS_MAX, Condition, Field, JsonComparison, Operator
 from ottla.base.text.json_paths import JsonPath
 
 TABLE: tuple[tuple[str, str], ...] = (
@@ -45,6 +45,7 @@ _COMPARISON = re.compile(
 _IGNORE_CASE = re.compile(r"\s+ignore-case(?![\w-])")
 _AND = re.compile(r"\s+and\s+")
 _PLAIN_NAME = re.compile(r'[^\s=!<>~"\[\]]+')
+_ROOT = re.compile(r"\s*\$")
 _BLANKS = re.compile(r"\s*")
 _DECODER = json.JSONDecoder()
 _RAW = {
@@ -55,6 +56,7 @@ _RAW = {
     "=~": Operator.REGEX,
 }
 _SIGNS = {operator: sign for sign, operator in _RAW.items() if sign != "!="}
+_QUOTED_MAX = 200
 _TEXT_SIGNS = ("contains", "starts-with", "=~")
 
 
@@ -78,6 +80,8 @@ def parse_filter(text: str, *, ignore_case: bool = False) -> tuple[Condition, ..
     conditions = [parser.condition()]
     while not parser.is_at_end:
         parser.expect(_AND)
+        if len(conditions) == CONDITIONS_MAX:
+            raise ConfigError(f"more than {CONDITIONS_MAX} conditions are too many")
         conditions.append(parser.condition())
     if ignore_case:
         return tuple(replace(condition, ignores_case=True) for condition in conditions)
@@ -93,6 +97,7 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
+        self._quoted = _quoted(text)
 
     @property
     def is_at_end(self) -> bool:
@@ -111,8 +116,8 @@ class _Parser:
         return match
 
     def _error(self) -> ConfigError:
-        rest = self._text[self._at :].strip()
-        return ConfigError(f"filter {self._text!r} cannot be read from {rest!r} on: {_FORM}")
+        rest = _quoted(self._text[self._at :].strip())
+        return ConfigError(f"filter {self._quoted} cannot be read from {rest} on: {_FORM}")
 
     def condition(self) -> Condition:
         start = self.expect(_SUBJECT)
@@ -123,7 +128,7 @@ class _Parser:
         if name is None and path is None:
             self._at = before
             raise ConfigError(
-                f"filter {self._text!r}: {self._text[before:]!r} does not begin with $, key, value, "
+                f"filter {self._quoted}: {_quoted(self._text[before:])} does not begin with $, key, value, "
                 f"any or header: {_FORM}"
             )
         field = Field(name or Field.VALUE)
@@ -155,10 +160,9 @@ class _Parser:
         return name
 
     def _path(self) -> str | None:
-        rest = self._text[self._at :]
-        if not rest.lstrip().startswith("$"):
+        if not _ROOT.match(self._text, self._at):
             return None
-        path, after = JsonPath.at_start(rest.lstrip())
+        path, after = JsonPath.at_start(self._text[self._at :].lstrip())
         self._at = len(self._text) - len(after)
         return path.text
 
@@ -168,7 +172,7 @@ class _Parser:
             value, end = _DECODER.raw_decode(self._text, self._at)
         except (ValueError, RecursionError):
             raise ConfigError(
-                f"filter {self._text!r}: {self._text[self._at :]!r} is not a JSON literal: write texts in "
+                f"filter {self._quoted}: {_quoted(self._text[self._at :])} is not a JSON literal: write texts in "
                 "double quotes"
             ) from None
         literal = Literal(value, self._text[self._at : end])
@@ -190,7 +194,7 @@ class _Parser:
             return Condition(field, Operator.IS_NULL if sign else Operator.EXISTS)
         if sign not in _RAW:
             raise ConfigError(
-                f"filter {self._text!r}: {sign} compares values of JSON only: name a path, as in "
+                f"filter {self._quoted}: {sign} compares values of JSON only: name a path, as in "
                 f"{field} $.total"
             )
         text = self._plain(sign, literal) if sign in _TEXT_SIGNS else literal.text
@@ -198,8 +202,13 @@ class _Parser:
 
     def _plain(self, sign: str, literal: Literal) -> str:
         if not isinstance(literal.value, str):
-            raise ConfigError(f"filter {self._text!r}: {sign} needs a text in double quotes")
+            raise ConfigError(f"filter {self._quoted}: {sign} needs a text in double quotes")
         return literal.value
+
+
+def _quoted(text: str) -> str:
+    """Return the beginning of a text in quotes."""
+    return repr(text if len(text) <= _QUOTED_MAX else f"{text[:_QUOTED_MAX]}…")
 
 
 def _text(condition: Condition) -> str:

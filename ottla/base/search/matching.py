@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
+from ottla.base.search.conditions import CONDITIONS_MAX, Condition, Field, JsonComparison, Operator
 from ottla.base.search.language import literal_of
 from ottla.base.text.json_paths import JsonPath
 from ottla.base.text.patterns import Expression, escaped
 
 Headers = Sequence[tuple[str, bytes | None]]
-CONDITIONS_MAX = 20
 
 _Test = Callable[[bytes | None], bool]
 _BytesTest = Callable[[bytes], bool]

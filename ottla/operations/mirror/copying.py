@@ -68,9 +68,9 @@ class MirrorSettings:
     copying begins if there is neither (default: the beginning). `end`: where it stops. `refresh_s`:
     how often a mirror that follows looks for new partitions and topics. `identity`: the mirrors of
     one source of which one fences the others; default: the mirrors of the same topics.
-    `has_points`: keep the position on the target. `patience_s`: how long a copy waits for records
-    of brokers that do not respond (default: without limit). `bytes_per_s`: how much is copied at
-    most, on average, in bytes of keys, values and headers.
+    `has_points`: keep the position on the target, which `exactly_once` needs. `patience_s`: how
+    long a copy waits for records of brokers that do not respond (default: without limit).
+    `bytes_per_s`: how much is copied at most, on average, in bytes of keys, values and headers.
     """
 
     exactly_once: bool = False

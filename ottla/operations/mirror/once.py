@@ -1,5 +1,5 @@
 """The copy of a topic under a new name in its cluster: partitions and options, optionally the
-records. The console's pages and its REST API run it.
+records, which are compressed with lz4. The console's pages and its REST API run it.
 
 Not done: exactly once. A copy that fails in between leaves the target with a part of the records.
 """

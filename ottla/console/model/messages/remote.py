@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.base.search.conditions import Condition
+from ottla.base.search.conditions import Condition, Field, Operator
 from ottla.console.model.messages.scanning import Span
 from ottla.console.model.messages.values import BrowseRequest, Seek
 from ottla.operations.search.remote import Match, match_of, search_query, search_rows
@@ -61,10 +61,10 @@ def remote_search(
     conditions: Sequence[Condition],
     leaders: Mapping[int, int],
 ) -> RemoteSearch | None:
-    """Return the search if the HTTP ports of all leaders are known, or None."""
+    """Return the search if the HTTP ports of all leaders are known and can narrow it down, or None."""
     urls = connection.settings.http_urls
     is_upwards = request.seek is not Seek.NEWEST
-    if not is_upwards or request.masking or not conditions or not leaders:
+    if not is_upwards or request.masking or not leaders or not any(map(_narrows, conditions)):
         return None
     if not all(node in urls for node in leaders.values()):
         return None
@@ -76,3 +76,9 @@ def remote_search(
         request.is_read_committed,
         connection.timeout_s,
     )
+
+
+def _narrows(condition: Condition) -> bool:
+    """Return False if most records match: then they are fetched faster than found."""
+    is_common = condition.operator in (Operator.EXISTS, Operator.IS_NULL)
+    return not condition.negated and (not is_common or condition.field is Field.HEADER)

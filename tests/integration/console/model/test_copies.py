@@ -44,7 +44,7 @@ def test_records_are_copied_as_they_are(
     connection: ClusterConnection, cluster: Cluster, topic: str
 ) -> None:
     """Null keys and values, repeated headers and timestamps are kept, and no position is stored."""
-    cluster.create_topic(topic, partitions=2)
+    cluster.create_topic(topic, partitions=2, config={"retention.ms": "-1"})
     with Producer(bootstrap_servers=cluster.bootstrap) as producer:
         headers = [("h", b"\xff"), ("h", None), ("", b"")]
         producer.send(topic, b"\x00\xff", key=b"k", headers=headers, partition=0, timestamp=5)

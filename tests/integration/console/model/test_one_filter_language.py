@@ -160,7 +160,7 @@ def _by_page(connection: ClusterConnection, text: str, seek: Seek) -> list[tuple
     return sorted((row.partition, row.offset) for row in rows)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(conditions=some.lists(_CONDITION, min_size=1, max_size=2))
 def test_the_same_rows_everywhere(searched: Searched, conditions: list[Condition]) -> None:
     """Null keys, invalid UTF-8, nested JSON, long numbers and repeated headers make no difference."""

@@ -145,6 +145,16 @@ def test_brokers_compare_the_whole_condition(
 
 
 def test_order_of_truth_values_is_refused(connection: ClusterConnection) -> None:
-    """The console used to find nothing, and brokers refused it."""
+    """Only numbers and texts have an order; a comparison with others would find nothing."""
     with pytest.raises(ConfigError, match="only numbers and texts have an order"):
         browse(connection, BrowseRequest("orders", where="$.n < true"))
+
+
+@pytest.mark.parametrize("where", ["not $.n == 4", "key", "value is null", ""])
+def test_brokers_do_not_search_for_common_records(
+    connection: ClusterConnection, where: str
+) -> None:
+    """If most records match, the console fetches them instead."""
+    _Port.queries.clear()
+    browse(connection, BrowseRequest("orders", seek=Seek.OLDEST, where=where))
+    assert _Port.queries == []

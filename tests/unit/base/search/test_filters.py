@@ -131,6 +131,12 @@ def test_wrong_condition_is_explained(condition: str, sentence: str) -> None:
         Matcher(parse_filter(condition))
 
 
+def test_empty_filter_is_explained() -> None:
+    """Without a condition every record would match."""
+    with pytest.raises(ConfigError, match="where is empty"):
+        compiled(where=(" ",))
+
+
 def test_wrong_expression_is_explained() -> None:
     """RE2's reason is part of the error; hostile expressions are linear in time."""
     with pytest.raises(

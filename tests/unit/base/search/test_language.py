@@ -101,13 +101,27 @@ def test_numbers_equal_their_serialized_forms(packed: bytes) -> None:
         ('key == "\\ud800"', "is not a valid text"),
         ('key =~ "(?=x)"', "not a valid regular expression"),
         ("$.a < true", "only numbers and texts have an order"),
-        (" and ".join(["key"] * 21), "21 conditions are too many"),
+        (" and ".join(["key"] * 21), "more than 20 conditions are too many"),
     ],
 )
 def test_wrong_filter_is_explained(text: str, sentence: str) -> None:
     """The error quotes the part that is wrong."""
     with pytest.raises(ConfigError, match=re.escape(sentence)):
         Matcher(parse_filter(text))
+
+
+def test_long_filter_is_refused_at_once() -> None:
+    """A large body of the REST API is not parsed to its end, and errors quote the beginning."""
+    for text in ("key and " * 200_000, "x" * 1_000_000, '$.a == "' + "x" * 1_000_000):
+        with pytest.raises(ConfigError) as error:
+            parse_filter(text)
+        assert len(str(error.value)) < 1_000
+
+
+def test_conditions_are_bounded() -> None:
+    """Conditions that do not come from a text have the same bound."""
+    with pytest.raises(ConfigError, match="21 conditions are too many"):
+        Matcher([Condition(Field.KEY, Operator.EXISTS)] * 21)
 
 
 _TEXTS = some.text(some.characters(codec="utf-8"), min_size=1, max_size=6)
