@@ -39,7 +39,7 @@ _MODULES = {
 
 
 class Login(NamedTuple):
-    """How a client logs in; `certificate` is the file of its own certificate, if it has one."""
+    """The options of one login; `certificate` is the file of the client, if it has a certificate."""
 
     address: str
     protocol: str
