@@ -39,7 +39,7 @@ _MODULES = {
 
 
 class Login(NamedTuple):
-    """The options of one login; `certificate` is the file of the client, if it has a certificate."""
+    """The options of one login; `certificate` is the file of the client, if it has one."""
 
     address: str
     protocol: str
