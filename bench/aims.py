@@ -1,4 +1,4 @@
-"""The figures of `bench.compare`: unit, which direction is better, and the aim."""
+"""The figures of `bench.compare` and `bench.secured`: unit, which direction is better, and the aim."""
 
 from typing import NamedTuple
 
@@ -95,6 +95,23 @@ def _clients() -> dict[str, Aim]:
     return aims | _load("consume 1 KB, cold", "MB/s", 1.0, "s/GB", 1.0)
 
 
+def _secured() -> dict[str, Aim]:
+    """Return the aims of `bench.secured`."""
+    aims = {}
+    for name in ("batches 900 KB", "fetch 1 MB", "produce 1 KB", "consume 1 KB"):
+        aims |= _load(f"TLS {name}", "MB/s", 0.8, "s/GB", 1.0)
+    for key in ("ECDSA P-256", "RSA 2048"):
+        aims |= _load(f"TLS handshakes, {key}", "/s", 1.0, "us", 1.0)
+    for mechanism in ("SCRAM-SHA-512", "PLAIN"):
+        aims |= _load(f"{mechanism} logins", "/s", 1.0, "us", 1.0)
+    # The aim is at most 5 % more than without an authorizer.
+    for kind in ("produce", "fetch"):
+        aims |= _load(f"tiny {kind} with an authorizer", "requests/s", 1.0, "us/request", 1.0)
+        name = f"tiny {kind}, CPU with an authorizer to without"
+        aims[name] = Aim("times", "less", 1.05, is_absolute=True)
+    return aims
+
+
 AIMS: dict[str, Aim] = {
     **_requests(),
     **_clients(),
@@ -117,4 +134,5 @@ AIMS: dict[str, Aim] = {
     "1 000 partitions until each took a record": Aim("s", "less", 0.5),
     "1 000 partitions deleted": Aim("s", "less", 1.0),
     "connections": Aim("/s", "more", 0.5),
+    **_secured(),
 }

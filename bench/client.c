@@ -1,8 +1,9 @@
 /* Produces or consumes records of one size with librdkafka, and prints one JSON object.
  *
- * client produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE VALUES CODEC LINGER_MS
- * client consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE PASSES
+ * client produce BOOTSTRAP TOPIC PARTITIONS COUNT SIZE VALUES CODEC LINGER_MS [NAME=VALUE...]
+ * client consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE PASSES [NAME=VALUE...]
  *
+ * NAME=VALUE is a setting of librdkafka, such as security.protocol=SSL.
  * VALUES is a file of values of SIZE bytes, which are sent in turn, to each partition alike. COUNT is the
  * number of records of the whole topic. bench/clients.py compiles this program against the librdkafka of
  * the package confluent-kafka, which comes without a header: the declarations below are those of its
@@ -180,11 +181,17 @@ static void consume(rd_kafka_conf_t *conf, char **words) {
 }
 
 int main(int argc, char **argv) {
-    int is_produce = argc == 10 && !strcmp(argv[1], "produce");
-    if (!is_produce && !(argc == 8 && !strcmp(argv[1], "consume")))
+    int is_produce = argc >= 10 && !strcmp(argv[1], "produce");
+    if (!is_produce && !(argc >= 8 && !strcmp(argv[1], "consume")))
         return fprintf(stderr, "client produce|consume BOOTSTRAP TOPIC PARTITIONS COUNT SIZE ...\n"), 2;
     rd_kafka_conf_t *conf = rd_kafka_conf_new();
     set(conf, "bootstrap.servers", argv[2]);
+    for (char **word = argv + (is_produce ? 10 : 8); *word; word++) {
+        char *value = strchr(*word, '=');
+        if (!value) fail(*word, "is not NAME=VALUE");
+        *value = 0;
+        set(conf, *word, value + 1);
+    }
     if (is_produce) produce(conf, argv + 1);
     else consume(conf, argv + 1);
     return 0;

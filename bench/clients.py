@@ -48,25 +48,30 @@ def run_compiled(client: Path, words: argparse.Namespace) -> dict[str, float]:
             own: tuple[object, ...] = (file.name, words.codec, words.linger_ms)
         else:
             own = (words.passes,)
-        command = [str(client), words.kind, *map(str, (*common, *own))]
+        command = [str(client), words.kind, *map(str, (*common, *own)), *words.setting]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
     return dict(json.loads(done.stdout))
 
 
-def produce(
-    bootstrap: str, topic: str, partitions: int, codec: str, count: int, size: int, linger_ms: int
-) -> dict[str, float]:
-    """Send `count` JSON-like records of `size` bytes, acks=1; return rates of the values."""
+def settings_of(words: argparse.Namespace) -> dict[str, str]:
+    """Return the settings that the producer and the consumer have in common."""
+    pairs = (word.partition("=")[::2] for word in words.setting)
+    return {"bootstrap.servers": words.bootstrap, **dict(pairs)}
+
+
+def produce(words: argparse.Namespace) -> dict[str, float]:
+    """Send JSON-like records of one size, acks=1; return rates of the values."""
+    topic, partitions, count, size = words.topic, words.partitions, words.count, words.value_bytes
     values = json_values(size)
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **settings_of(words),
             "acks": 1,
-            "linger.ms": linger_ms,
+            "linger.ms": words.linger_ms,
             "batch.size": 1_000_000,
-            "compression.codec": codec,
+            "compression.codec": words.codec,
             "queue.buffering.max.messages": 1_000_000,
             "queue.buffering.max.kbytes": 512_000,
         }
@@ -88,16 +93,15 @@ def produce(
     return {"records_s": count / elapsed, "mb_s": count * size / elapsed / 1e6}
 
 
-def consume(
-    bootstrap: str, topic: str, partitions: int, count: int, passes: int
-) -> dict[str, float]:
-    """Read the `count` records of a topic from the beginning, `passes` times.
+def consume(words: argparse.Namespace) -> dict[str, float]:
+    """Read the records of a topic from the beginning, several times.
 
     One pass takes a third of a second, too short for CPU time in hundredths.
     """
+    topic, partitions, count = words.topic, words.partitions, words.count
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
+            **settings_of(words),
             "group.id": "bench",
             "enable.auto.commit": False,
             "fetch.max.bytes": 64 << 20,
@@ -108,7 +112,7 @@ def consume(
     )
     seen = size = 0
     elapsed = 0.0
-    for _ in range(passes):
+    for _ in range(words.passes):
         consumer.assign([TopicPartition(topic, number, 0) for number in range(partitions)])
         left = count - len(consumer.consume(1, 10))
         begin = time.perf_counter()
@@ -139,17 +143,15 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=1024)
     parser.add_argument("--linger-ms", type=int, default=5)
     parser.add_argument("--passes", type=int, default=1, help="how often to consume it")
+    parser.add_argument(
+        "--setting", action="append", default=[], help="NAME=VALUE, a setting of librdkafka"
+    )
     options = parser.parse_args()
     client = program()
-    where = (options.bootstrap, options.topic, options.partitions)
     if client is not None:
         figures = run_compiled(client, options)
-    elif options.kind == "produce":
-        figures = produce(
-            *where, options.codec, options.count, options.value_bytes, options.linger_ms
-        )
     else:
-        figures = consume(*where, options.count, options.passes)
+        figures = produce(options) if options.kind == "produce" else consume(options)
     print(json.dumps(figures))
 
 

@@ -30,7 +30,7 @@ from ottla.base.rng import SeededRng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionState
 from ottla.cluster.options import option_tables
-from ottla.controller import state
+from ottla.controller import registration
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.controller.planning.requests import TopicRequest
@@ -126,7 +126,7 @@ class Cluster:
         for number in self.receivers:
             if number > 2:
                 session = self.coordination.access(f"b{number}").session(_SESSION_MS)
-                await state.register(session, _broker(number), self.clock.time_ms())
+                await registration.register(session, _broker(number), self.clock.time_ms())
         await second.start()
         await self.until(lambda: len(first.image.brokers) == len(self.receivers))
         return first, second

@@ -1,7 +1,8 @@
 /* Sends prepared requests repeatedly, a fixed number in flight on each connection.
  *
- * generator PORT DEPTH SECONDS FILE...     one connection for each FILE, which contains one framed
- * request. Prints one JSON object: responses, their rate, latency percentiles in microseconds, bytes
+ * generator [-g GREETING] PORT DEPTH SECONDS FILE...     one connection for each FILE, which contains
+ * one framed request. GREETING is a file of framed requests that each connection sends first, one
+ * after the response to another. Prints one JSON object: responses, their rate, latency percentiles in microseconds, bytes
  * in and out. One thread, one epoll; bench/load.py compiles and runs it.
  */
 #include <arpa/inet.h>
@@ -68,15 +69,37 @@ static void connect_lane(struct lane *lane, int port) {
     setsockopt(lane->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-static void send_request(struct lane *lane) {
-    size_t done = 0;
-    lane->sent_at[lane->sent++ % DEPTH_MAX] = now_ns();
-    while (done < lane->request_bytes) {
-        ssize_t count = send(lane->fd, lane->request + done, lane->request_bytes - done, 0);
+static void send_bytes(int fd, const char *bytes, size_t size) {
+    for (size_t done = 0; done < size;) {
+        ssize_t count = send(fd, bytes + done, size - done, 0);
         if (count < 0) fail("send");
         done += (size_t)count;
     }
-    bytes_out += done;
+}
+
+static void send_request(struct lane *lane) {
+    lane->sent_at[lane->sent++ % DEPTH_MAX] = now_ns();
+    send_bytes(lane->fd, lane->request, lane->request_bytes);
+    bytes_out += lane->request_bytes;
+}
+
+static size_t frame_bytes(const char *bytes) {
+    uint32_t size;
+    memcpy(&size, bytes, 4);
+    return 4 + ntohl(size);
+}
+
+/* Send the requests of a greeting, and wait for the response to each of them. */
+static void greet(int fd, const struct lane *greeting) {
+    for (size_t at = 0; at < greeting->request_bytes;) {
+        size_t size = frame_bytes(greeting->request + at);
+        send_bytes(fd, greeting->request + at, size);
+        at += size;
+        errno = 0;
+        if (recv(fd, buffer, 4, MSG_WAITALL) != 4) fail("greeting");
+        size_t left = frame_bytes(buffer) - 4;
+        if (left > READ_BYTES || recv(fd, buffer, left, MSG_WAITALL) != (ssize_t)left) fail("greeting");
+    }
 }
 
 static void count_answer(struct lane *lane) {
@@ -122,7 +145,12 @@ static double percentile(double part) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 5) return fprintf(stderr, "generator PORT DEPTH SECONDS FILE...\n"), 2;
+    struct lane greeting = {0};
+    if (argc > 2 && !strcmp(argv[1], "-g")) {
+        load_request(&greeting, argv[2]);
+        argc -= 2, argv += 2;
+    }
+    if (argc < 5) return fprintf(stderr, "generator [-g GREETING] PORT DEPTH SECONDS FILE...\n"), 2;
     int port = atoi(argv[1]), depth = atoi(argv[2]), lanes_count = argc - 4;
     if (depth < 1 || depth > DEPTH_MAX) return fprintf(stderr, "DEPTH: 1 to 64\n"), 2;
     struct lane *lanes = calloc((size_t)lanes_count, sizeof *lanes);
@@ -131,6 +159,7 @@ int main(int argc, char **argv) {
         struct epoll_event event = {.events = EPOLLIN, .data.ptr = &lanes[number]};
         load_request(&lanes[number], argv[4 + number]);
         connect_lane(&lanes[number], port);
+        greet(lanes[number].fd, &greeting);
         epoll_ctl(poll, EPOLL_CTL_ADD, lanes[number].fd, &event);
     }
     uint64_t begin = now_ns(), end = begin + (uint64_t)(atof(argv[3]) * 1e9);

@@ -18,10 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.compiled import compiled
+from bench.servers import receive_exactly
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.records.records import Record, encode_batch
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
@@ -90,17 +93,50 @@ def metadata_request(topics: list[str]) -> bytes:
     return frame(headers.encode_request(body, 9, 7, "bench"))
 
 
+def login_requests(mechanism: str, message: bytes) -> tuple[bytes, bytes]:
+    """Return the framed requests that begin an exchange of SASL; of PLAIN they are all of it."""
+    return (
+        frame(headers.encode_request(SaslHandshakeRequest(mechanism=mechanism), 1, 7, "bench")),
+        authenticate_request(message),
+    )
+
+
+def authenticate_request(message: bytes) -> bytes:
+    """Return a framed SaslAuthenticate v2 with a message of an exchange."""
+    body = SaslAuthenticateRequest(auth_bytes=message)
+    return frame(headers.encode_request(body, 2, 7, "bench"))
+
+
+def plain_message(user: str, password: str) -> bytes:
+    """Return the only message of SASL PLAIN (RFC 4616)."""
+    return f"\0{user}\0{password}".encode()
+
+
 def frame(body: bytes) -> bytes:
     """Prefix a request with its length."""
     return len(body).to_bytes(4, "big") + body
 
 
-class Lane:
-    """One connection: sends its prepared request again after every response."""
+def exchange(connection: socket.socket, request: bytes) -> bytearray:
+    """Send one framed request and return its response without the length."""
+    connection.sendall(request)
+    size = int.from_bytes(receive_exactly(connection, 4), "big")
+    return receive_exactly(connection, size)
 
-    def __init__(self, port: int, request: bytes, depth: int) -> None:
+
+class Lane:
+    """One connection: sends its prepared request again after every response.
+
+    The requests of the greeting are sent before, one after the response to another.
+    """
+
+    def __init__(
+        self, port: int, request: bytes, depth: int, greeting: Sequence[bytes] = ()
+    ) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for first in greeting:
+            exchange(self.socket, first)
         self.request = request
         self.sent: deque[int] = deque()
         self.buffer = bytearray(1 << 20)
@@ -137,9 +173,15 @@ class Lane:
         return responses
 
 
-def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[str, float]:
+def run(
+    port: int,
+    requests: list[bytes],
+    depth: int,
+    seconds: float,
+    greeting: Sequence[bytes] = (),
+) -> dict[str, float]:
     """Keep `depth` requests in flight on one connection per canned request for `seconds`."""
-    lanes = [Lane(port, request, depth) for request in requests]
+    lanes = [Lane(port, request, depth, greeting) for request in requests]
     poll = select.epoll()
     by_fd = {lane.socket.fileno(): lane for lane in lanes}
     for fd in by_fd:
@@ -169,14 +211,22 @@ def run(port: int, requests: list[bytes], depth: int, seconds: float) -> dict[st
 
 
 def run_compiled(
-    program: Path, port: int, requests: list[bytes], depth: int, seconds: float
+    program: Path,
+    port: int,
+    requests: list[bytes],
+    depth: int,
+    seconds: float,
+    greeting: Sequence[bytes] = (),
 ) -> dict[str, float]:
     """Do the same as `run` in a program that needs little CPU time."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         paths = [Path(folder) / str(number) for number in range(len(requests))]
         for path, request in zip(paths, requests, strict=True):
             path.write_bytes(request)
-        command = [str(program), str(port), str(depth), str(seconds), *map(str, paths)]
+        first = Path(folder) / "greeting"
+        first.write_bytes(b"".join(greeting))
+        command = [str(program), "-g", str(first), str(port), str(depth), str(seconds)]
+        command += map(str, paths)
         done = subprocess.run(command, check=True, capture_output=True, text=True)
     return dict(json.loads(done.stdout))
 
@@ -195,6 +245,9 @@ def main() -> None:
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--max-bytes", type=int, default=1 << 20)
     parser.add_argument("--version", type=int, default=0, help="of the request; 0: the default")
+    parser.add_argument(
+        "--user", default="", help="log in with PLAIN; the password follows a colon"
+    )
     options = parser.parse_args()
     requests = []
     for number in range(options.connections):
@@ -210,7 +263,9 @@ def main() -> None:
         else:
             requests.append(metadata_request(options.topic.split(",")))
     program = compiled("generator.c")
-    load = (options.port, requests, options.depth, options.seconds)
+    user, _, password = options.user.partition(":")
+    greeting = login_requests("PLAIN", plain_message(user, password)) if user else ()
+    load = (options.port, requests, options.depth, options.seconds, greeting)
     print(json.dumps(run_compiled(program, *load) if program else run(*load)))
 
 

@@ -2,7 +2,8 @@
 
 The process serves a second port, the probe: one line is the request, one line of JSON the response.
 `take` returns the longest lag since the last `take`, and the code that ran then; other words start
-the broker's periodic work immediately. A thread inspects the loop while it is late.
+the broker's periodic work immediately. A thread inspects the loop while it is late. At the end the
+process writes the last measurement to a file next to its folder: it includes the stop.
 """
 
 import argparse
@@ -50,6 +51,8 @@ class Reading(NamedTuple):
     lag_ms: float
     # CPU time of the loop's own thread between two checks, without the time of other threads.
     cpu_ms: float
+    # The broker's own measurement of the lag, with a timer of 20 ms.
+    watch_ms: float
     pauses: int
     rss_mib: float
     descriptors: int
@@ -57,6 +60,16 @@ class Reading(NamedTuple):
     held_bytes: int
     unsent_bytes: int
     stack: str
+
+
+class _ObservedNode(Node):
+    """A broker that is observed from the beginning of its start."""
+
+    async def start(self) -> None:
+        """Start to measure, and start the broker."""
+        self.ticker = _Ticker()
+        self.ticker.start()
+        await super().start()
 
 
 class _Ticker:
@@ -111,13 +124,19 @@ class _Ticker:
 def serve(folder: str, port: int, probe_port: int, settings: Mapping[str, str]) -> None:
     """Run the broker; it logs more than `ottla up` does."""
     logs.configure(sys.stderr, level=logging.INFO, levels={})
-    node = Node({"listeners": f"PLAINTEXT://127.0.0.1:{port}", **settings, "log.dirs": folder})
+    node = _ObservedNode(
+        {"listeners": f"PLAINTEXT://127.0.0.1:{port}", **settings, "log.dirs": folder}
+    )
     run(node, lambda _: _open_probe(node, probe_port))
+    last_reading(Path(folder)).write_text(json.dumps(_reading(node)._asdict()))
 
 
-def _open_probe(node: Node, port: int) -> None:
-    ticker = _Ticker()
-    ticker.start()
+def last_reading(folder: Path) -> Path:
+    """Return the file with the last measurement of a broker that was stopped."""
+    return folder.with_name(folder.name + ".reading")
+
+
+def _open_probe(node: _ObservedNode, port: int) -> None:
     replicas = node.broker.replicas
     works: dict[str, Callable[[], Any]] = {
         "retention": replicas.directories.upkeep.tick_retention,
@@ -135,7 +154,7 @@ def _open_probe(node: Node, port: int) -> None:
                 result = works[word]()
                 if asyncio.iscoroutine(result):
                     await result
-            response = _reading(node, ticker)._asdict() if word == "take" else {}
+            response = _reading(node)._asdict() if word == "take" else {}
             writer.write(json.dumps(response).encode() + b"\n")
 
     node.broker.tasks.spawn(_forever(probe, port), "probe")
@@ -158,19 +177,21 @@ async def _clean(node: Node) -> None:
         pass
 
 
-def _reading(node: Node, ticker: _Ticker) -> Reading:
-    lag, cpu, stack = ticker.take()
-    endpoint = node._listeners.endpoints[0]
+def _reading(node: _ObservedNode) -> Reading:
+    lag, cpu, stack = node.ticker.take()
+    # None, if the broker was stopped before it served clients.
+    endpoint = next(iter(node._listeners.endpoints), None)
     status = Path("/proc/self/status").read_text().split("VmRSS:")[1]
     return Reading(
         lag * 1000,
         cpu * 1000,
+        node.loop_watches[0].lag.take_longest() * 1000,
         node.loop_watches[0].lag.pauses_count,
         int(status.split()[0]) / 1024,
         len(os.listdir("/proc/self/fd")),
-        endpoint.connections_count,
-        endpoint.budget.held_bytes,
-        endpoint.unsent.held_bytes,
+        endpoint.connections_count if endpoint else 0,
+        endpoint.budget.held_bytes if endpoint else 0,
+        endpoint.unsent.held_bytes if endpoint else 0,
         stack,
     )
 

@@ -5,6 +5,7 @@ Each kind of work runs in its own broker, with a client that produces one small 
 other. `lag` is the longest delay of the loop; `cpu` is the largest CPU time of its own thread
 between two checks. If other processes use the machine, the first is larger than the second. `p99`
 is the client's latency. `stopped in` is the time from the signal to the end of the process.
+`bench.cluster_pauses` measures the loops of three brokers with many partitions.
 """
 
 import argparse

@@ -67,11 +67,12 @@ def _number(value: float) -> str:
 
 def head(about: Mapping[str, Any]) -> str:
     """Return the sentence that says how the figures were measured."""
+    command = about.get("command", "bench.compare")
     return (
         f"Medians of {about['rounds']} interleaved rounds on {about['date']}; {about['machine']}, "
         f"{about['cores']} cores, Linux {about['linux']}, Python {about['python']}, load average before "
-        f"{about['load']:.1f}. Command: `python -m bench.compare {about['arguments']}`".rstrip()
-        + "."
+        f"{about['load']:.1f}. Command: `python -m {command} {about['arguments']}".rstrip()
+        + "`."
     )
 
 

@@ -33,6 +33,7 @@ _CPU_CLOCK = 2
 KAFKA_VERSION = "4.3.0"
 # The prepared records are years old: the next check of the retention would delete them.
 _SETTINGS = {"log.retention.ms": "-1"}
+_PROTOCOLS = "listener.security.protocol.map"
 _LOG4J = """log4j.rootLogger=WARN, C
 log4j.appender.C=org.apache.log4j.ConsoleAppender
 log4j.appender.C.layout=org.apache.log4j.SimpleLayout
@@ -105,6 +106,22 @@ def produce_to_all(port: int, topic: str, count: int) -> None:
                 missing.discard(partition.index)
 
 
+def _cpu_seconds(pid: int) -> float:
+    """Return user and system time of a process so far, also of its threads that have ended."""
+    # clock_getcpuclockid(3): the scheduler's nanoseconds, where /proc counts hundredths of a
+    # second.
+    return time.clock_gettime((~pid << 3) | _CPU_CLOCK)
+
+
+def _family(pid: int) -> list[int]:
+    """Return a process and its running descendants."""
+    family = [pid]
+    for parent in family:
+        for path in Path(f"/proc/{parent}/task").glob("*/children"):
+            family += map(int, path.read_text().split())
+    return family
+
+
 class Server:
     """A running server; `started_s` is the time from its start to its first response."""
 
@@ -146,10 +163,8 @@ class Server:
         return self._process.pid
 
     def cpu_seconds(self) -> float:
-        """Return user and system time so far, of all threads, also of ended ones."""
-        # clock_getcpuclockid(3): the scheduler's nanoseconds, where /proc counts hundredths of a
-        # second.
-        return time.clock_gettime((~self._process.pid << 3) | _CPU_CLOCK)
+        """Return user and system time so far, of all threads and child processes."""
+        return sum(map(_cpu_seconds, _family(self._process.pid)))
 
     def rss_mb(self) -> float:
         """Return the resident memory in MB."""
@@ -176,51 +191,65 @@ class Server:
 def start_ottla(
     options: Mapping[str, str] | None = None, data: Path | None = None, command: Path | None = None
 ) -> Server:
-    """Start `ottla up` on a free port, on a data directory of its own if none is given.
+    """Start `ottla up`, on a data directory of its own if none is given.
 
-    `command` is the command of another installation.
+    It listens on a free port, unless the options have `listeners`, of which the first one has no
+    security. `command` is the command of another installation.
     """
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
-    port = free_port()
+    options = {**_SETTINGS, **(options or {})}
+    port = first_port(options)
     program = command or Path(sys.executable).with_name("ottla")
-    arguments = [str(program), "up", "--port", str(port), "--data", str(data or folder / "data")]
-    for name, value in {**_SETTINGS, **(options or {})}.items():
+    arguments = [str(program), "up", "--data", str(data or folder / "data")]
+    if "listeners" not in options:
+        arguments += ["--port", str(port)]
+    for name, value in options.items():
         arguments += ["--option", f"{name}={value}"]
     return Server("ottla", arguments, port, folder)
 
 
-def start_kafka(version: str = KAFKA_VERSION) -> Server:
+def first_port(options: Mapping[str, str]) -> int:
+    """Return the port of the first listener; a free port if the options have no listeners."""
+    if "listeners" not in options:
+        return free_port()
+    return int(options["listeners"].split(",")[0].rpartition(":")[2])
+
+
+def start_kafka(version: str = KAFKA_VERSION, options: Mapping[str, str] | None = None) -> Server:
     """Start Apache Kafka as one KRaft node, with the heap size and garbage collector of its own
     script.
+
+    The options are as those of `start_ottla`.
     """
     folder = Path(tempfile.mkdtemp(prefix="kafka-bench-"))
-    port, controller = free_port(), free_port()
+    options = {**_SETTINGS, **(options or {})}
+    port, controller = first_port(options), free_port()
     (folder / "log4j.properties").write_text(_LOG4J)
     properties = folder / "server.properties"
-    properties.write_text(
-        f"process.roles=broker,controller\nnode.id=1\n"
-        f"controller.quorum.voters=1@127.0.0.1:{controller}\n"
-        f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n"
-        f"controller.listener.names=CONTROLLER\nlog.dirs={folder}/data\n"
-        "offsets.topic.replication.factor=1\ntransaction.state.log.replication.factor=1\n"
-        "transaction.state.log.min.isr=1\ngroup.initial.rebalance.delay.ms=0\n"
-        + "".join(f"{name}={value}\n" for name, value in _SETTINGS.items())
-    )
+    rows = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": f"{folder}/data",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        **options,
+    }
+    own = options.get("listeners", f"PLAINTEXT://127.0.0.1:{port}")
+    rows["listeners"] = f"{own},CONTROLLER://127.0.0.1:{controller}"
+    if _PROTOCOLS in options:
+        rows[_PROTOCOLS] += ",CONTROLLER:PLAINTEXT"
+    properties.write_text("".join(f"{name}={value}\n" for name, value in rows.items()))
     base = ["java", f"-Dlog4j.configuration=file:{folder}/log4j.properties", "-cp"]
-    base += [java.kafka_class_path(version)]
-    subprocess.run(
-        [
-            *base,
-            "kafka.tools.StorageTool",
-            "format",
-            "-t",
-            "MkU3OEVBNTcwNTJENDM2Qk",
-            "-c",
-            str(properties),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    base += [f"{java.kafka_jars(version)}/*"]
+    identity = ("-t", "MkU3OEVBNTcwNTJENDM2Qk", "-c", str(properties))
+    format_command = [*base, "kafka.tools.StorageTool", "format", *identity]
+    done = subprocess.run(format_command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"kafka {version} cannot format its storage: {done.stdout}{done.stderr}")
     heap = ["-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"]
     heap += ["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"]
     command = [base[0], *heap, *base[1:], "kafka.Kafka", str(properties)]

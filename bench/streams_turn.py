@@ -29,8 +29,8 @@ from bench.streams_input import (
 from bench.streams_orders import Order
 from bench.streams_topologies import WITHOUT_STATE
 from ottla.client.admin.offsets import LATEST, list_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
-from ottla.client.table import read_table
 
 _POLL_S = 0.1
 _QUIET_S = 1.5

@@ -37,8 +37,8 @@ from rich.console import Console
 from demo import events, report, results, topology
 from demo.live import View
 from ottla.client.admin.topics import create_topic
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
-from ottla.client.table import read_table
 from ottla.streams.spark import StreamsQuery, session, start
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.testing.process import BrokerProcess

@@ -13,6 +13,7 @@ from pathlib import Path
 import ottla
 from docs import compatibility
 from ottla.base.options import Option, OptionType, Table
+from ottla.base.search.language import TABLE
 from ottla.cluster.options import option_tables
 from ottla.cluster.options.option_rows import INERT, INT_MAX, LONG_MAX
 from ottla.server.transport.apis import ROWS
@@ -320,6 +321,49 @@ def scripts_distribution() -> str:
     return _DISTRIBUTION % {"version": ottla.__version__} + "".join(rows)
 
 
+def search_page() -> str:
+    """Return docs/search.md: the language of filters."""
+    return _page(
+        "Filters of records",
+        "Brokers (`/search`), `ottla topic search --where`, the console's pages and its REST API (`where`) "
+        "select records with the same language:\n\n"
+        '```\nkey starts-with "eu-" and $.total >= 100 and not header.trace is null\n```\n\n'
+        "A filter is one or more conditions. A condition names a part of the record, and compares it. If it names "
+        "several values (a repeated header, a path with a wildcard), one of them has to match.",
+        [
+            _table(["Form", "Meaning"], TABLE),
+            "A literal is a JSON value: texts are in double quotes. Texts are compared byte by byte as UTF-8, also with bytes that "
+            "are not UTF-8. A part that is not JSON has no paths. Paths are `$`, then `.name`, `['any name']`, `[3]`, `[-1]`, "
+            "`.*`, `[*]` or `..name` as often as necessary.",
+            "## Short forms",
+            "`ottla topic search` and `/search` have short forms for the commonest conditions. All must match.",
+            _table(
+                ["Option", "Parameter", "The same"],
+                [
+                    [
+                        "`--key TEXT`, `--value TEXT`",
+                        "`key`, `value`",
+                        '`key contains "TEXT"`, `value contains "TEXT"`',
+                    ],
+                    [
+                        "`--key-regex RE`, `--value-regex RE`",
+                        "`key_regex`, `value_regex`",
+                        '`key =~ "RE"`, `value =~ "RE"`',
+                    ],
+                    [
+                        "`--header NAME`, `--header NAME=TEXT`",
+                        "`header`",
+                        '`header.NAME`, `header.NAME contains "TEXT"`',
+                    ],
+                    ["`--ignore-case`", "`ignore_case`", "`ignore-case` after each comparison"],
+                ],
+            ),
+            "The rows of conditions on the console's page, and `conditions` of its API, are the same conditions as fields. Their text is "
+            "a JSON value or plain text.",
+        ],
+    )
+
+
 def pages() -> dict[Path, str]:
     """Return every generated page with its path."""
     return {
@@ -328,6 +372,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/gaps.md": gaps_page(),
         ROOT / "docs/compatibility.md": compatibility_page(),
         ROOT / "docs/scripts.md": scripts_page(),
+        ROOT / "docs/search.md": search_page(),
         ROOT / "packaging/scripts/pyproject.toml": scripts_distribution(),
     }
 

@@ -42,9 +42,11 @@ def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") 
     return _written(folder, ec.generate_private_key(ec.SECP256R1()), address, name)
 
 
-def rsa_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") -> Path:
+def rsa_signed(
+    folder: Path, address: str = "127.0.0.1", name: str = "server", bits: int = 3072
+) -> Path:
     """Write a certificate with a key of RSA, whose signatures take the server long."""
-    return _written(folder, rsa.generate_private_key(65_537, 3072), address, name)
+    return _written(folder, rsa.generate_private_key(65_537, bits), address, name)
 
 
 def expired(folder: Path, name: str = "server", authority: Path | None = None) -> Path:

@@ -5,9 +5,16 @@ may jump in either direction; it is used for record timestamps and retention onl
 timeouts.
 """
 
-import asyncio
 import time
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.base.loading import deferred_module
+
+# Blocking clients read the time and need no event loop.
+if TYPE_CHECKING:
+    import asyncio
+else:
+    asyncio = deferred_module("asyncio")
 
 
 class Clock(Protocol):

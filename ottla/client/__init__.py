@@ -13,6 +13,7 @@ from ottla.base.loading import load
 
 if TYPE_CHECKING:
     from ottla.client.admin.client import AdminClient
+    from ottla.client.arrow_table import read_table
     from ottla.client.consumer.asynchronous import AsyncConsumer
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.consumer.interceptors import ConsumerInterceptor
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from ottla.client.serdes.named import Serdes
     from ottla.client.serdes.registry import SchemaRegistry
     from ottla.client.serdes.serde import Serde
-    from ottla.client.table import read_table
-    from ottla.client.tables import TopicView
     from ottla.client.telemetry import TracingConsumerInterceptor, TracingProducerInterceptor
+    from ottla.client.topic_view import TopicView
 
 _MODULES = {
     "AdminClient": "admin.client",
@@ -58,10 +58,10 @@ _MODULES = {
     "Serdes": "serdes.named",
     "SqliteOffsetStore": "consumer.offset_stores",
     "TopicPartition": "records",
-    "TopicView": "tables",
+    "TopicView": "topic_view",
     "TracingConsumerInterceptor": "telemetry",
     "TracingProducerInterceptor": "telemetry",
-    "read_table": "table",
+    "read_table": "arrow_table",
 }
 
 # Names whose modules need an optional dependency, and the extra that installs it.

@@ -61,7 +61,7 @@ LOST = frozenset(
 )
 
 
-class Producer(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """The producer of a transaction."""
 
     producer_id: int
@@ -73,7 +73,7 @@ class Transaction:
     """One transaction, for the processes that write in it or end it."""
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerIdAndEpoch
 
     def add(self, brokers: Brokers, topic: str, partitions: Sequence[int]) -> None:
         """Add partitions to the transaction, before anything is written to them."""
@@ -199,7 +199,7 @@ def begin(brokers: Brokers, transactional_id: str, timeout_ms: int) -> Transacti
                 "kafka.transaction.timeout.ms to what their transaction.max.timeout.ms allows.",
             )
         check(response.error_code, subject=f"Transaction {transactional_id!r}")
-        producer = Producer(response.producer_id, response.producer_epoch)
+        producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
         return Transaction(transactional_id, producer)
 
     return _settle(brokers, attempt)
@@ -222,7 +222,7 @@ def find_lost(brokers: Brokers, transactions: Iterable[Transaction]) -> list[Tra
             if state.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 return True
             check(state.error_code, subject=f"Transaction {name!r}")
-            now = Producer(state.producer_id, state.producer_epoch)
+            now = ProducerIdAndEpoch(state.producer_id, state.producer_epoch)
             return state.transaction_state != _ONGOING or now != transaction.producer
 
         return brokers.retry(attempt)

@@ -24,7 +24,7 @@ from ottla.cluster.zk.port import (
     NodeExists,
     NoNode,
 )
-from ottla.security.broker_proof import Keys
+from ottla.security.broker_proof import KeysByGeneration
 
 SECRET_BYTES = 32
 
@@ -50,7 +50,7 @@ class BrokerSecret:
         # The generation that the options ask for.
         self._wanted = 1
 
-    def valid_keys(self) -> Keys:
+    def valid_keys(self) -> KeysByGeneration:
         """Return the keys that are valid now, by their generations."""
         content = self._content
         assert content is not None, "the secret has not been read"

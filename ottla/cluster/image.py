@@ -5,7 +5,7 @@ it and never wait. To change one of ten thousand topics, two mappings are copied
 Independent of znodes, files and connections. Follows Kafka's MetadataCache and MetadataImage.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -232,6 +232,22 @@ class ClusterImage:
     def broker(self, broker_id: int) -> BrokerImage | None:
         """Return a live broker; None if it is not registered."""
         return self.brokers.get(broker_id)
+
+    def parts(self, partitions_count: int) -> "Iterator[ClusterImage]":
+        """Yield images with some of the topics each, of about this many partitions together.
+
+        A topic is in one part, however many partitions it has. Without topics there is one part.
+        """
+        topics: dict[str, TopicImage] = {}
+        count = 0
+        for name, topic in self.topics.items():
+            topics[name] = topic
+            count += len(topic.partitions)
+            if count >= partitions_count:
+                yield replace(self, topics=topics)
+                topics, count = {}, 0
+        if topics or not self.topics:
+            yield replace(self, topics=topics)
 
     def with_topics(
         self, changed: Iterable[TopicImage] = (), deleted: Iterable[str] = ()

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.controller import events, state
 from ottla.controller.planning import elections, planner
 from ottla.controller.planning.notices import Notice
@@ -68,13 +68,14 @@ class Brokers:
         self._lingering = frozenset(registered.keys() - live.keys())
         return live
 
-    def is_unclean(self, topic: str) -> bool:
-        """Return True if the topic may get a leader that is not in sync.
+    @property
+    def lingering(self) -> frozenset[int]:
+        """The registered brokers whose process has ended.
 
-        False while a broker's process has ended and its session has not: the broker may restart
-        before the session expires, and no record is lost.
+        Each may restart before its session expires, and no record is lost: a partition gets no
+        leader that is not in sync while a member of its ISR is one of them.
         """
-        return not self._lingering and self._context.is_unclean(topic)
+        return self._lingering
 
     def presume_gone(self, broker: BrokerImage) -> None:
         """Treat a broker as gone until it has proven to be alive in the same registration."""
@@ -103,6 +104,13 @@ class Brokers:
     def _watch_failures(self, _path: str) -> None:
         self._context.post(lambda term: term.brokers.directories_failed())
 
+    async def planned(self, live: Mapping[int, BrokerImage]) -> ClusterImage:
+        """Return the image with these live brokers, and new leaders if partitions need them."""
+        is_unclean, lingering = self._context.is_unclean, self._lingering
+        return await self._context.planned(
+            lambda image: planner.plan_brokers(image, live, is_unclean, lingering)
+        )
+
     async def brokers_changed(self) -> None:
         """Elect leaders for the partitions of brokers that registered, left or restarted."""
         context = self._context
@@ -117,14 +125,30 @@ class Brokers:
             sorted(change.removed),
         )
         before = context.image
-        await context.write_states(planner.plan_brokers(before, live, self.is_unclean))
+        await context.write_states(await self.planned(live))
         for broker_id in change.removed:
             context.outbox.close_lane(broker_id)
         for broker_id in change.registered:
             context.open_lane(live[broker_id])
-        context.send(before, change.registered)
+        await context.send(before, change.registered)
         self._deletions.brokers_changed(change)
         await self._deletions.proceed()
+
+    async def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Elect leaders for offline partitions of a topic, None for all, that now may have one."""
+        context = self._context
+        before = context.image
+        await context.retried(partial(self._elect, topic))
+        if context.image is not before:
+            await context.send(before)
+
+    async def _elect(self, topic: str | None) -> None:
+        context = self._context
+        lingering = self._lingering
+        after = await context.planned(
+            lambda image: planner.plan_elections(image, context.is_unclean, lingering, topic)
+        )
+        await context.write_states(after)
 
     # -- controlled shutdown ------------------------------------------------------------------
 
@@ -155,13 +179,15 @@ class Brokers:
         await context.retried(partial(self._shut_down, broker_id))
         remaining = shutdown.remaining(context.image, broker_id)
         _log.info("broker shuts down broker=%d remaining=%d", broker_id, len(remaining))
-        return events.Reply(remaining, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(remaining, deliveries)
 
     async def _shut_down(self, broker_id: int) -> None:
-        context = self._context
-        await context.write_states(
-            shutdown.plan_shutdown(context.image, broker_id, self._shutting_down)
+        shutting_down = self._shutting_down
+        after = await self._context.planned(
+            lambda image: shutdown.plan_shutdown(image, broker_id, shutting_down)
         )
+        await self._context.write_states(after)
 
     # -- log directories ----------------------------------------------------------------------
 
@@ -191,8 +217,10 @@ class Brokers:
     ) -> None:
         context = self._context
         before = context.image
-        after = planner.plan_failures(before, broker_id, failed, self.is_unclean)
+        after = planner.plan_failures(
+            before, broker_id, failed, context.is_unclean, self._lingering
+        )
         if after is not before:
             await context.write_states(after)
             _log.error("replicas offline broker=%d count=%d", broker_id, len(failed))
-            context.send(before)
+            await context.send(before)

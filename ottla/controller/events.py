@@ -30,6 +30,10 @@ class BrokerEvents(Protocol):
         """Handle that a broker reported a failed log directory."""
         ...
 
+    async def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Handle that a topic, None for all, may have leaders that are not in sync."""
+        ...
+
 
 class TermEvents(Protocol):
     """The events of a term that no caller waits for."""

@@ -1,17 +1,26 @@
 """Elections by request and reassignments of one controller term. Follows KafkaController."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
 from ottla.controller import events
-from ottla.controller.planning import balance, elections, isr_changes, reassignment
+from ottla.controller.planning import elections, isr_changes
 from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
 from ottla.controller.planning.notices import Notice
 from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 from ottla.controller.term_context import Deliveries, TermContext
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import balance, reassignment
+else:
+    # The first check of the balance needs the one, and the first move the other.
+    balance = deferred_module("ottla.controller.planning.balance")
+    reassignment = deferred_module("ottla.controller.planning.reassignment")
 
 _log = logging.getLogger(__name__)
 
@@ -45,7 +54,7 @@ class Leadership:
         results, topics = await context.retried(partial(self._alter_partitions, requests))
         if topics:
             await context.retried(partial(self.complete_moves, topics))
-            self.send_moves(before, topics)
+            await self.send_moves(before, topics)
         return events.Reply(results)
 
     async def _alter_partitions(
@@ -77,7 +86,9 @@ class Leadership:
                 partition.is_being_reassigned for partition in former.partitions
             ):
                 continue
-            rules = reassignment.Rules(context.image.brokers, is_unclean=context.is_unclean(name))
+            rules = reassignment.ReassignmentConditions(
+                context.image.brokers, is_unclean=context.is_unclean(name)
+            )
             finished = [
                 after
                 for partition in former.partitions
@@ -120,7 +131,8 @@ class Leadership:
         context = self._context
         before = context.image
         results = await context.retried(partial(self._elect_leaders, kind, partitions))
-        return events.Reply(results, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(results, deliveries)
 
     async def _elect_leaders(
         self,
@@ -154,16 +166,18 @@ class Leadership:
                 )
         if context.image is before:
             return events.Reply(results)
-        return events.Reply(results, self.send_moves(before, by_topic))
+        return events.Reply(results, await self.send_moves(before, by_topic))
 
-    def send_moves(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+    async def send_moves(self, before: ClusterImage, topics: Collection[str]) -> Deliveries:
         """Send the difference between `before` and the image, and delete the replicas dropped."""
         # Last: the new replicas may still be copying from these logs.
-        return self._context.send(before) + self.drop_replicas(before, topics)
+        return await self._context.send(before) + self.drop_replicas(before, topics)
 
-    def drop_replicas(self, before: ClusterImage, topics: Iterable[str]) -> Deliveries:
+    def drop_replicas(self, before: ClusterImage, topics: Collection[str]) -> Deliveries:
         """Delete the replicas that brokers no longer have since `before`."""
         context = self._context
+        if not topics:
+            return []
         dropped = reassignment.dropped(before, context.image, topics)
         return context.outbox.send(
             Notice(broker_id=broker_id, stop=partitions, delete=True)
@@ -175,7 +189,7 @@ class Leadership:
     ) -> list[PartitionChangeResult]:
         context = self._context
         name = requests[0].topic
-        rules = reassignment.Rules(
+        rules = reassignment.ReassignmentConditions(
             context.image.brokers, may_change_factor, context.is_unclean(name)
         )
         former = context.image.topic(name)

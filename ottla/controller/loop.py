@@ -9,12 +9,11 @@ KafkaController and ControllerEventManager.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.cluster.image import NO_CONTROLLER, NO_EPOCH, BrokerImage, ClusterImage
+from ottla.cluster.image import NO_CONTROLLER, BrokerImage, ClusterImage
 from ottla.cluster.zk.port import ConnectionSuspended, Coordination, SessionLost, SessionState
 from ottla.controller import events, state
 from ottla.controller.config_writer import ConfigWriter
@@ -32,6 +31,7 @@ from ottla.controller.planning.requests import (
     TopicResult,
     admit_all,
 )
+from ottla.controller.registration import Registration
 from ottla.controller.succession import Succession
 from ottla.controller.term import ControllerTerm, Role
 from ottla.controller.term_context import Deliveries, Dependencies
@@ -71,8 +71,9 @@ class Controller:
         self.session = session
         self.controller_id = NO_CONTROLLER
         self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
-        self._broker = broker
         self._dependencies = dependencies
+        check = partial(self._post, self._check_registration)
+        self.registration = Registration(lambda: self.session, broker, dependencies, check)
         self._role = Role()
         self._succession = Succession(
             dependencies,
@@ -100,6 +101,10 @@ class Controller:
         return self._role.unclean_elections_count
 
     @property
+    def _broker(self) -> BrokerImage:
+        return self.registration.broker
+
+    @property
     def broker_epoch(self) -> int:
         """The epoch of the current registration; -1 before `start`, and while it registers again."""
         return self._broker.epoch
@@ -115,7 +120,8 @@ class Controller:
 
         If it is elected, returns once this broker has its partitions. ConfigError for an id in use.
         """
-        await self._register()
+        self.session.on_session(self._session_changed)
+        await self.registration.register(self._dependencies.registration_seconds)
         await self._contend()
         # Registered brokers may be dead, so the events that drop them are handled from now on.
         self._task = self._dependencies.tasks.supervise(self._run, "controller")
@@ -134,28 +140,25 @@ class Controller:
             # A task that is cancelled before its first step never ran its own cleanup.
             self._resign()
 
-    async def newest_epoch(self) -> int:
-        """Return the epoch of the latest controller in the tree; -1 if it cannot be read now."""
-        try:
-            return await state.read_controller_epoch(self.session)
-        except (ConnectionSuspended, SessionLost, StorageError):
-            return -1
+    def unclean_elections_enabled(self, topic: str | None) -> None:
+        """Elect leaders for the offline partitions of a topic, None for all, if this broker is the
+        controller; unclean.leader.election.enable has been set.
+        """
+        self._post_to_term(lambda term: term.brokers.unclean_elections_enabled(topic))
 
-    async def report_failed_directory(self) -> None:
-        """Make the controller ask this broker which of its replicas are still online."""
-        try:
-            await state.report_failed_directory(self.session, self._broker.id)
-        except (ConnectionSuspended, SessionLost, StorageError) as error:
-            # After a reconnect or in a new session the controller queries every replica anyway.
-            _log.warning("failed log directory was not reported error=%s", error)
+    async def _check_registration(self) -> None:
+        """Register again if the registration was removed; end if another process has the id."""
+        if self._is_suspended or self.registration.is_deposed:
+            return
+        if not await self.registration.is_current():
+            _log.error("registration was removed or replaced broker=%d", self._broker.id)
+            self._resign()
+            await self._join()
 
-    async def _register(self) -> None:
-        self.session.on_session(self._session_changed)
-        self._broker = replace(self._broker, epoch=NO_EPOCH)
-        now_ms = self._dependencies.clock.time_ms()
-        seconds = self._dependencies.registration_seconds
-        epoch = await state.register(self.session, self._broker, now_ms, seconds)
-        self._broker = replace(self._broker, epoch=epoch)
+    async def _join(self) -> None:
+        """Register in the current session and become a candidate, unless the id is taken."""
+        if await self.registration.renew():
+            await self._contend()
 
     def _session_changed(self, session_state: SessionState) -> None:
         # At once, not by the queue: an event under way must not be followed by another.
@@ -197,12 +200,14 @@ class Controller:
         """Contend for a role that may be free: the node of the controller has changed, or this
         broker has lost the role.
         """
-        if not self._is_suspended:
+        if not self._is_suspended and not self.registration.is_deposed:
             await self._contend()
 
     async def _take_over(self, controller: BrokerImage, czxid: int) -> None:
         """Take the role from a controller whose process has ended; `czxid` is its node's."""
-        if self._role.term is not None or self._is_suspended or not self._succession.may_take_over:
+        if self._role.term is not None or self._is_suspended or self.registration.is_deposed:
+            return
+        if not self._succession.may_take_over:
             return
         now_ms = self._dependencies.clock.time_ms()
         term = await state.take_over(self.session, self._broker.id, now_ms, czxid)
@@ -274,7 +279,10 @@ class Controller:
             self._ended = self._ended if term is None else term.brokers.ended()
             # Resign first, so that the tree is read again even within the same term.
             self._resign()
-            await self._contend()
+            # The watch may have fired while the session was suspended.
+            await self._check_registration()
+            if not self.registration.is_deposed:
+                await self._contend()
             self._ended = ()
 
     async def _join_again(self) -> None:
@@ -286,8 +294,8 @@ class Controller:
                 self._is_suspended = False
                 for renew in self.on_new_session:
                     await renew(self.session)
-                await self._register()
-                await self._contend()
+                self.session.on_session(self._session_changed)
+                await self._join()
             except (ConnectionSuspended, SessionLost) as error:
                 _log.warning("registration failed, trying again error=%s", error)
                 await self._dependencies.clock.sleep(RETRY_SECONDS)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from itertools import islice
 from typing import NamedTuple, TypeVar
 
-from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.errors import OttlaError
 from ottla.base.rng import Rng
 from ottla.base.slices import Slices
 from ottla.base.uuids import ZERO_UUID, random_uuid, uuid_text
@@ -38,7 +38,6 @@ from ottla.cluster.zk.port import (
     Watch,
 )
 from ottla.cluster.znodes import (
-    PERSISTENT_PATHS,
     BrokerIdNode,
     BrokerIdsNode,
     ClusterIdNode,
@@ -88,137 +87,6 @@ async def ensure_cluster_id(session: Coordination, rng: Rng) -> str:
             # Another broker created it first: its id is the cluster's.
             continue
         return cluster_id
-
-
-async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) -> None:
-    """Raise ConfigError if another broker advertises one of this broker's addresses.
-
-    Clients would reach only one of the two. Follows KafkaServer.createBrokerInfo; as there, brokers
-    that start at the same moment may miss each other.
-    """
-    own = {(endpoint.host, endpoint.port) for endpoint in broker.every_endpoint()}
-    try:
-        names = await session.children(BrokerIdsNode.PATH)
-    except NoNode:
-        # The first broker of a new cluster.
-        return
-    for other in sorted(map(int, names)):
-        try:
-            data, stat = await session.get(BrokerIdNode.path(other))
-        except NoNode:
-            continue
-        endpoints = BrokerIdNode.decode(other, data, stat.czxid).every_endpoint()
-        shared = {(endpoint.host, endpoint.port) for endpoint in endpoints} & own
-        if other != broker.id and shared:
-            written = ",".join(f"{host}:{port}" for host, port in sorted(shared))
-            raise ConfigError(
-                f"Configured end points {written} in advertised listeners are already registered by "
-                f"broker {other}: give each broker its own advertised.listeners, or wait until the "
-                f"session of broker {other} has ended"
-            )
-
-
-async def wait_for_former_session(
-    session: Coordination, broker: BrokerImage, seconds: float
-) -> None:
-    """Wait until no other session has registered this id; ConfigError after `seconds`.
-
-    For a broker whose addresses do not prove that the registered process has ended.
-    """
-    path = BrokerIdNode.path(broker.id)
-    try:
-        async with asyncio.timeout(seconds):
-            while True:
-                changed = asyncio.Event()
-                stat = await session.exists(path, lambda _, changed=changed: changed.set())  # type: ignore[misc]
-                if stat is None or stat.ephemeral_owner == session.session_id:
-                    return
-                await changed.wait()
-    except TimeoutError as error:
-        raise _in_use(broker.id) from error
-
-
-def _in_use(broker_id: int) -> ConfigError:
-    return ConfigError(
-        f"A broker with node.id {broker_id} is registered already: "
-        f"stop it, or give this one another node.id"
-    )
-
-
-async def register(
-    session: Coordination, broker: BrokerImage, now_ms: int, wait_seconds: float = 0.0
-) -> int:
-    """Register a broker and return its epoch; ConfigError if its id is in use.
-
-    An existing registration of the id with the same addresses is replaced: this process listens
-    there now, so the registration is of an earlier process. One with other addresses may be of a
-    killed process whose session has not expired: this call waits up to `wait_seconds` for its end.
-    With 0 it does neither.
-    """
-    for path in PERSISTENT_PATHS:
-        await session.ensure(path)
-    path, content = BrokerIdNode.path(broker.id), BrokerIdNode.encode(broker, now_ms)
-    try:
-        await session.create(path, content, ephemeral=True)
-    except NodeExists as error:
-        try:
-            async with asyncio.timeout(wait_seconds or None):
-                await _replace_registration(session, broker, content, may_wait=wait_seconds > 0)
-        except TimeoutError:
-            raise _in_use(broker.id) from error
-    _, stat = await session.get(path)
-    return stat.czxid
-
-
-async def _leftovers(session: Coordination, owner: int) -> list[Operation]:
-    """Return the operations that remove the controller's node of a session whose process has
-    ended.
-    """
-    stat = await session.exists(ControllerNode.PATH)
-    if stat is None or stat.ephemeral_owner != owner:
-        return []
-    return [Delete(ControllerNode.PATH, stat.version)]
-
-
-async def _replace_registration(
-    session: Coordination, broker: BrokerImage, content: bytes, *, may_wait: bool
-) -> None:
-    path = BrokerIdNode.path(broker.id)
-    create = Create(path, content, ephemeral=True)
-    while True:
-        changed = asyncio.Event()
-        try:
-            data, stat = await session.get(path, lambda _, changed=changed: changed.set())  # type: ignore[misc]
-            if stat.ephemeral_owner == session.session_id:
-                return
-            if not may_wait:
-                raise TimeoutError
-            registered = BrokerIdNode.decode(broker.id, data, stat.czxid)
-            if registered.every_endpoint() == broker.every_endpoint():
-                _log.info("registration replaced broker=%d epoch=%d", broker.id, stat.czxid)
-                leftovers = await _leftovers(session, stat.ephemeral_owner)
-                await session.multi([*leftovers, Delete(path, stat.version), create])
-                return
-            _log.warning("broker is registered already, waiting broker=%d", broker.id)
-            await changed.wait()
-            await session.multi([create])
-        except NoNode:
-            # The former session has ended before the create, or the role was taken from it.
-            if await _is_created(session, create):
-                return
-            continue
-        except (NodeExists, BadVersion):
-            continue
-        return
-
-
-async def _is_created(session: Coordination, create: Create) -> bool:
-    """Create a node; return False if it exists."""
-    try:
-        await session.multi([create])
-    except NodeExists:
-        return False
-    return True
 
 
 async def elect(

@@ -121,11 +121,11 @@ class ControllerTerm:
             broker for broker in live.values() if broker.id not in restarted
         ).with_topics(topic for topic in topics.values() if topic.name not in deletions)
         context.image = loaded
-        await context.write_states(planner.plan_brokers(loaded, live, self.brokers.is_unclean))
+        await context.write_states(await self.brokers.planned(live))
         elected = context.image
         moving = await self.leadership.complete_moves()
         self.brokers.open_lanes(live)
-        deliveries = context.send(ClusterImage(), registered=live)
+        deliveries = await context.send(ClusterImage(), registered=live)
         self.is_announced = True
         deliveries += self.leadership.drop_replicas(elected, moving)
         _log.info(
@@ -187,7 +187,7 @@ class ControllerTerm:
         context.image = before.with_topics(deleted=started)
         for name in started:
             self._deletions.begin(before.topics[name])
-        context.send(before)
+        await context.send(before)
         waiting = self._deletions.futures(accepted)
         await self._deletions.proceed()
         return events.Reply(results, waiting)

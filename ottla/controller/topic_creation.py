@@ -72,7 +72,8 @@ class TopicCreation:
                 results.append(await context.retried(attempt))
             except ApiError as error:
                 results.append(TopicResult(request.name, error))
-        return events.Reply(results, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(results, deliveries)
 
     async def _create_topic(
         self, request: TopicRequest, existing: _NamesInUse, validate_only: bool, admit: Admit
@@ -140,7 +141,8 @@ class TopicCreation:
             await slices.pause()
             attempt = partial(self._create_partitions, request, validate_only, admit)
             results.append(await context.attempt(request.name, attempt))
-        return events.Reply(results, context.send(before) if context.image is not before else ())
+        deliveries = await context.send(before) if context.image is not before else ()
+        return events.Reply(results, deliveries)
 
     async def _create_partitions(
         self, request: PartitionsRequest, validate_only: bool, admit: Admit

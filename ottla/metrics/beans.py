@@ -88,7 +88,7 @@ class Properties:
 
 
 NONE = Properties()
-Row = tuple[Properties, Value]
+LabelledValue = tuple[Properties, Value]
 
 
 class Bean(NamedTuple):
@@ -105,7 +105,7 @@ class Bean(NamedTuple):
         """True if the metric shares its object name with others of its type."""
         return self.kind in (BeanKind.ATTRIBUTE, BeanKind.TOTAL)
 
-    def of(self, rows: "Iterable[Row] | float | str | Idle") -> "Measurement":
+    def of(self, rows: "Iterable[LabelledValue] | float | str | Idle") -> "Measurement":
         """Return a measurement; `rows` may be the value of a bean without further properties."""
         if isinstance(rows, float | int | str | Idle):
             return Measurement(self, [(NONE, rows)])
@@ -116,7 +116,7 @@ class Measurement(NamedTuple):
     """The values of a bean; `rows` can be iterated several times, once for each rendering."""
 
     bean: Bean
-    rows: Iterable[Row]
+    rows: Iterable[LabelledValue]
 
 
 T = TypeVar("T")
@@ -136,7 +136,7 @@ class Computed(Generic[T]):
         self._items = items
         self._value = value
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[LabelledValue]:
         for properties, item in self._items:
             value = self._value(item)
             if value is not None:

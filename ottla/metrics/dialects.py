@@ -19,9 +19,9 @@ from ottla.metrics.beans import (
     Computed,
     Distribution,
     Idle,
+    LabelledValue,
     Measurement,
     Properties,
-    Row,
 )
 from ottla.metrics.exposition import Family, Kind, Sample, labels
 
@@ -87,7 +87,7 @@ def _jmx_exporter(measurement: Measurement) -> Iterator[Family]:
     yield Family(name, kind, bean.help, _Samples(partial(samples, rows)))
 
 
-def _numbers(rows: Iterable[Row]) -> Iterator[Sample]:
+def _numbers(rows: Iterable[LabelledValue]) -> Iterator[Sample]:
     if isinstance(rows, Computed):
         yield from rows.samples()
         return
@@ -96,7 +96,7 @@ def _numbers(rows: Iterable[Row]) -> Iterator[Sample]:
             yield properties.text, value
 
 
-def _shares(rows: Iterable[Row]) -> Iterator[Sample]:
+def _shares(rows: Iterable[LabelledValue]) -> Iterator[Sample]:
     for properties, value in rows:
         if isinstance(value, Idle):
             yield properties.text, value.share
@@ -123,13 +123,13 @@ def _summary(measurement: Measurement) -> Family:
     )
 
 
-def _distributions(rows: Iterable[Row]) -> Iterator[tuple[Properties, Distribution]]:
+def _distributions(rows: Iterable[LabelledValue]) -> Iterator[tuple[Properties, Distribution]]:
     for properties, value in rows:
         if isinstance(value, Distribution):
             yield properties, value
 
 
-def _quantiles(rows: Iterable[Row], labels_of: LabelsOf) -> Iterator[Sample]:
+def _quantiles(rows: Iterable[LabelledValue], labels_of: LabelsOf) -> Iterator[Sample]:
     for properties, distribution in _distributions(rows):
         for share, value in zip(SHARES, distribution.quantiles, strict=True):
             yield labels_of(properties, quantile=share), value
@@ -156,13 +156,13 @@ def _strimzi_reporter(measurement: Measurement) -> Iterator[Family]:
     yield Family(f"{name}_info", Kind.GAUGE, bean.help, _Samples(partial(_texts, rows)))
 
 
-def _idle_times(rows: Iterable[Row]) -> Iterator[Sample]:
+def _idle_times(rows: Iterable[LabelledValue]) -> Iterator[Sample]:
     for properties, value in rows:
         if isinstance(value, Idle):
             yield properties.text, value.nanoseconds
 
 
-def _texts(rows: Iterable[Row]) -> Iterator[Sample]:
+def _texts(rows: Iterable[LabelledValue]) -> Iterator[Sample]:
     for properties, value in rows:
         if isinstance(value, str):
             yield _labels(properties, value=value), 1
@@ -180,7 +180,7 @@ def _confluent(measurement: Measurement) -> Iterator[Family]:
     yield Family(name, kind, bean.help, _Samples(partial(_confluent_samples, rows)))
 
 
-def _confluent_samples(rows: Iterable[Row]) -> Iterator[Sample]:
+def _confluent_samples(rows: Iterable[LabelledValue]) -> Iterator[Sample]:
     for properties, value in rows:
         if isinstance(value, Distribution):
             yield _confluent_labels(properties), value.values_count

@@ -44,7 +44,7 @@ def _quoted(value: str) -> str:
     return f'"{value.translate(_ESCAPES)}"' if _SPECIAL.search(value) else value
 
 
-class Pattern:
+class ObjectNamePattern:
     """Selects object names; a pattern without wildcards selects one name.
 
     Raises ValueError for a text that is not a pattern.

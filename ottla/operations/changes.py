@@ -1,9 +1,12 @@
 """A change to a cluster, as the audit log stores it, and the confirmation that some need."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+
+T = TypeVar("T")
 
 MASKED = "******"
 """The text of a sensitive value."""
@@ -24,6 +27,37 @@ class Change:
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+_DENIALS = frozenset(
+    {
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
+
+def if_allowed(read: Callable[[], T]) -> T | None:
+    """Return the values that a change concerns, or None if the user may not read them.
+
+    A user who may change a resource and not describe it can still change it.
+    """
+    try:
+        return read()
+    except ApiError as error:
+        if error.code not in _DENIALS:
+            raise
+        return None
+
+
+def if_possible(read: Callable[[], T]) -> T | None:
+    """Return values that are read after a change, or None: an error would hide the change."""
+    try:
+        return read()
+    except OttlaError:
+        return None
 
 
 def require_confirmation(expected: str, confirmation: str, *, verb: str, kind: str) -> None:

@@ -1,12 +1,13 @@
 """Elections of the preferred leaders of partitions, or of unclean ones (KIP-460)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.client.admin import replicas, topics
 from ottla.client.admin.replicas import ElectionType
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change, if_allowed, if_possible
 
 Key = tuple[str, int]
 
@@ -50,16 +51,81 @@ def plan(brokers: Brokers, keys: Sequence[Key] | None, *, unclean: bool) -> list
     return elections
 
 
-def execute(brokers: Brokers, keys: Sequence[Key], *, unclean: bool) -> dict[Key, str]:
-    """Elect leaders; return the error of each partition as text, empty for a success.
+class Elected(NamedTuple):
+    """The change of leaders, and the errors of partitions as text, empty for a success."""
+
+    change: Change
+    errors: dict[Key, str]
+
+
+def execute(
+    brokers: Brokers, elections: Sequence[Election], *, unclean: bool, cluster: str = ""
+) -> Elected:
+    """Elect the leaders of a plan; the change has those that were elected.
 
     It is a success if another election has chosen the wanted leader before.
     """
-    if not keys:
-        return {}
-    kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
-    errors = replicas.try_elections(brokers, keys, election_type=kind)
-    return {
+    if not elections:
+        return Elected(_change([], {}, {}, unclean=unclean, cluster=cluster), {})
+    keys = [row.key for row in elections]
+    results = replicas.try_elections(brokers, keys, election_type=_kind(unclean))
+    errors = {
         key: "" if error is None or error.code is ErrorCode.ELECTION_NOT_NEEDED else str(error)
-        for key, error in errors.items()
+        for key, error in results.items()
     }
+    before = {row.key: row.leader for row in elections}
+    elected = [key for key in keys if not errors.get(key)]
+    after = if_possible(lambda: _leaders(brokers, elected)) or {}
+    return Elected(_change(elected, before, after, unclean=unclean, cluster=cluster), errors)
+
+
+def elect(
+    brokers: Brokers, keys: Sequence[Key] | None, *, unclean: bool, cluster: str = ""
+) -> Change:
+    """Elect leaders of these partitions without a plan, or of all; ApiError if one fails."""
+    before = if_allowed(lambda: _leaders(brokers, keys)) or {}
+    elected = sorted(replicas.elect_leaders(brokers, keys, election_type=_kind(unclean)))
+    after = if_possible(lambda: _leaders(brokers, elected)) or {}
+    return _change(elected, before, after, unclean=unclean, cluster=cluster)
+
+
+def _kind(unclean: bool) -> ElectionType:
+    return ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+
+
+def _leaders(brokers: Brokers, keys: Sequence[Key] | None) -> dict[Key, int | None]:
+    """Return the leaders of the topics of partitions, or of all; unknown topics are left out."""
+    if keys is not None:
+        names = {key[0] for key in keys}
+        leaders = brokers.retry(lambda: brokers.known_leaders(names, skips_unknown=True))
+    else:
+        leaders = {
+            (topic.name, row.partition): row.leader
+            for topic in topics.list_topics(brokers)
+            for row in topic.partitions
+        }
+    return {key: None if leader < 0 else leader for key, leader in leaders.items()}
+
+
+def _change(
+    elected: Sequence[Key],
+    before: Mapping[Key, int | None],
+    after: Mapping[Key, int | None],
+    *,
+    unclean: bool,
+    cluster: str,
+) -> Change:
+    def leaders(known: Mapping[Key, int | None]) -> dict[str, str]:
+        return {
+            f"{key[0]}-{key[1]}": "none" if known[key] is None else str(known[key])
+            for key in elected
+            if key in known
+        }
+
+    return Change(
+        cluster,
+        "partition.elect-unclean-leader" if unclean else "partition.elect-preferred-leader",
+        f"{len(elected)} partitions",
+        before=leaders(before),
+        after=leaders(after),
+    )

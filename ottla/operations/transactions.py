@@ -1,4 +1,6 @@
-"""Transactions that hang: open in a partition, and unknown to their coordinators (KIP-664)."""
+"""Aborts of transactions, also of those that hang: open in a partition, and unknown to their
+coordinators (KIP-664).
+"""
 
 import time
 from collections.abc import Iterable
@@ -6,8 +8,9 @@ from collections.abc import Iterable
 from ottla.base.errors import OttlaError
 from ottla.client.admin import topics
 from ottla.client.admin import transactions as admin
-from ottla.client.admin.transactions import ActiveProducer
+from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change, if_possible
 
 Key = tuple[str, int]
 # Also transactions that were written a moment ago, or with a timestamp in the future.
@@ -47,3 +50,38 @@ def hanging_producer(brokers: Brokers, key: Key, start_offset: int) -> ActivePro
             f"knows it: abort it with `ottla transaction abort {known}`"
         )
     return producer
+
+
+def abort(brokers: Brokers, described: TransactionDescription, *, cluster: str = "") -> Change:
+    """Fence the producer of a transactional id and abort its transaction (InitProducerId).
+
+    ApiError CONCURRENT_TRANSACTIONS if the transaction is still being completed after the timeout.
+    """
+    name = described.transactional_id
+    admin.fence_producer(brokers, name, timeout_ms=max(1, described.timeout_ms))
+    after = if_possible(lambda: _facts(admin.describe_transaction(brokers, name))) or {}
+    return Change(cluster, "transaction.abort", name, before=_facts(described), after=after)
+
+
+def abort_hanging(
+    brokers: Brokers, key: Key, producer: ActiveProducer, *, cluster: str = ""
+) -> Change:
+    """Write an abort marker into a partition (WriteTxnMarkers), as kafka-transactions does.
+
+    ApiError INVALID_PRODUCER_EPOCH if the producer has continued since it was described.
+    """
+    admin.abort_transaction(brokers, *key, producer)
+    return Change(
+        cluster,
+        "transaction.abort-hanging",
+        f"{key[0]}-{key[1]}",
+        before={
+            "producer_id": str(producer.producer_id),
+            "producer_epoch": str(producer.producer_epoch),
+            "start_offset": str(producer.transaction_start_offset),
+        },
+    )
+
+
+def _facts(transaction: TransactionDescription) -> dict[str, str]:
+    return {"state": transaction.state, "producer_epoch": str(transaction.producer_epoch)}

@@ -45,9 +45,7 @@ def wait(
     )
 
 
-def _check(
-    partition: Written, acks: int, offset: int, leader_epoch: int, _: Watched
-) -> ErrorCode | None:
+def _check(partition: Written, acks: int, offset: int, leader_epoch: int) -> ErrorCode | None:
     if partition.is_offline:
         return ErrorCode.KAFKA_STORAGE_ERROR
     if partition.isr is None or leader_epoch < partition.leading_since_epoch:

@@ -1,7 +1,8 @@
 """Requests that wait: a condition, a deadline, a future (Kafka's purgatory).
 
-A waiter is attached to partitions. A change marks the partition; marked partitions are checked once
-per iteration of the event loop, so a thousand appends wake a waiting fetch once.
+A waiter is attached to partitions. A change marks the partition. Once per iteration of the event
+loop, each waiter first notes all of its marked partitions and then looks at them, so a thousand
+appends to a thousand partitions wake a waiting fetch once.
 """
 
 import asyncio
@@ -24,10 +25,18 @@ class Watched(Protocol):
 
 
 class Waiter(Protocol):
-    """An object that waits for a `Watched`."""
+    """An object that waits for a `Watched`.
 
-    def look(self, changed: Watched) -> None:
-        """Complete if the condition holds now."""
+    All waiters have noted all changes of an iteration before one of them looks: a response that
+    contains several partitions must not miss the change of one of them.
+    """
+
+    def note(self, changed: Watched) -> None:
+        """Remember a change until `look`; raises nothing."""
+        ...
+
+    def look(self) -> None:
+        """Complete if the condition holds now; do nothing if no change was noted."""
         ...
 
     def finish(self) -> None:
@@ -35,26 +44,33 @@ class Waiter(Protocol):
         ...
 
 
+def _ignore(_: Watched) -> None:
+    pass
+
+
 class Waiting(Generic[T]):
     """One request that waits until `check` returns a value, or with `expire()` at the timeout.
 
     `seconds` None means no deadline.
 
-    `check` is called with the partition that changed. If `check` or `expire` raises, the future has
-    that exception, and the event loop reports it.
+    `note` is called for each partition that changed, then `check` once. If `check` or `expire`
+    raises, the future has that exception, and the event loop reports it.
     """
 
-    __slots__ = ("_check", "_expire", "_timer", "_watched", "future")
+    __slots__ = ("_check", "_expire", "_is_noted", "_note", "_timer", "_watched", "future")
 
     def __init__(
         self,
         watched: Iterable[Watched],
         *,
-        check: Callable[[Watched], T | None],
+        check: Callable[[], T | None],
         expire: Callable[[], T],
         seconds: float | None,
+        note: Callable[[Watched], None] = _ignore,
     ) -> None:
         loop = asyncio.get_running_loop()
+        self._note = note
+        self._is_noted = False
         self._check = check
         self._expire = expire
         self._watched = list(watched)
@@ -65,22 +81,30 @@ class Waiting(Generic[T]):
             target.waiters[self] = None
         self._timer = None if seconds is None else loop.call_later(seconds, self._time_out)
 
-    def look(self, changed: Watched) -> None:
-        """Complete if the condition holds now."""
+    def note(self, changed: Watched) -> None:
+        """Remember a change until `look`."""
         if self.future.done():
             return
+        self._is_noted = True
+        self._note(changed)
+        if self not in changed.waiters:
+            # A fetch session has waited for this partition so far; from now on it matters to this
+            # request.
+            self._watched.append(changed)
+            changed.waiters[self] = None
+
+    def look(self) -> None:
+        """Complete if the condition holds now."""
+        if not self._is_noted or self.future.done():
+            return
+        self._is_noted = False
         try:
-            value = self._check(changed)
+            value = self._check()
         except Exception as error:
             self.future.set_exception(error)
             raise
         if value is not None:
             self.future.set_result(value)
-        elif self not in changed.waiters:
-            # A fetch session has waited for this partition so far; from now on it matters to this
-            # request.
-            self._watched.append(changed)
-            changed.waiters[self] = None
 
     def finish(self) -> None:
         """Complete as if the timeout had expired."""
@@ -108,6 +132,8 @@ class Delayed:
 
     def __init__(self) -> None:
         self._changed: dict[Watched, None] = {}
+        # The waiters that have noted a change and have not looked yet.
+        self._noted: dict[Waiter, None] = {}
         self._is_scheduled = False
         self._is_closed = False
         # The number of waiting requests by kind; each kind is one of Kafka's purgatories.
@@ -118,38 +144,50 @@ class Delayed:
         if not watched.waiters:
             return
         self._changed[watched] = None
+        self._schedule()
+
+    def _schedule(self) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._look)
 
     def catch_up(self, waiter: Waiter) -> None:
         """Make one waiter check now everything that has changed in this iteration."""
-        for watched in list(self._changed):
+        for watched in self._changed:
             if waiter in watched.waiters:
-                waiter.look(watched)
+                waiter.note(watched)
+        waiter.look()
 
     def _look(self) -> None:
         self._is_scheduled = False
         changed, self._changed = self._changed, {}
-        looks = [(waiter, watched) for watched in changed for waiter in watched.waiters]
+        noted = self._noted
+        for watched in changed:
+            # A copy: a session passes the change on to its fetches, which then wait themselves.
+            for waiter in tuple(watched.waiters):
+                waiter.note(watched)
+                noted[waiter] = None
+        looks = list(noted)
+        noted.clear()
         looks.reverse()
         try:
             while looks:
-                waiter, watched = looks.pop()
-                waiter.look(watched)
+                looks.pop().look()
         finally:
-            # A check that raises ends this iteration; the next one processes the rest.
-            for _, watched in looks:
-                self.changed(watched)
+            if looks:
+                # A check that raises ends this iteration; the next one processes the rest.
+                self._noted = dict.fromkeys(reversed(looks))
+                self._schedule()
 
     def wait(
         self,
         watched: Iterable[Watched],
         *,
-        check: Callable[[Watched], T | None],
+        check: Callable[[], T | None],
         expire: Callable[[], T],
         seconds: float | None,
         kind: str = PRODUCE,
+        note: Callable[[Watched], None] = _ignore,
     ) -> "asyncio.Future[T]":
         """Return the future of `check`'s first value, or of `expire()` after `seconds`.
 
@@ -157,7 +195,7 @@ class Delayed:
         """
         if self._is_closed:
             seconds = 0.0
-        future = Waiting(watched, check=check, expire=expire, seconds=seconds).future
+        future = Waiting(watched, check=check, expire=expire, seconds=seconds, note=note).future
         self.waiting_counts[kind] += 1
         future.add_done_callback(partial(self._left, kind))
         return future

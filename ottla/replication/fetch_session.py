@@ -3,7 +3,7 @@
 Pure. Follows org.apache.kafka.clients.FetchSessionHandler.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
@@ -15,7 +15,7 @@ _EPOCH_MAX = 2**31 - 1
 Key = tuple[bytes, int]
 
 
-class Position(NamedTuple):
+class SessionPosition(NamedTuple):
     """The position of one partition in a request; the session sends it again only if it has
     changed.
     """
@@ -31,7 +31,7 @@ class SessionRequest(NamedTuple):
 
     session_id: int
     epoch: int
-    changed: Mapping[Key, Position]
+    changed: Mapping[Key, SessionPosition]
     forgotten: tuple[Key, ...]
 
 
@@ -41,20 +41,24 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = NO_SESSION
         self._epoch = INITIAL_EPOCH
-        # The leader's knowledge of each partition, if the session is incremental.
-        self._known: dict[Key, Position] = {}
+        # The partitions of the session, as the leader knows them after the last request.
+        self._known: dict[Key, SessionPosition] = {}
 
-    def next_request(self, positions: Mapping[Key, Position]) -> SessionRequest:
-        """Return the request that makes `positions` the partitions of the session."""
-        if self._epoch == INITIAL_EPOCH:
-            self._known = dict(positions)
-            return SessionRequest(self._id, INITIAL_EPOCH, self._known, ())
-        sent = self._known
+    def next_request(
+        self, positions: Mapping[Key, SessionPosition], ended: Iterable[Key] = ()
+    ) -> SessionRequest:
+        """Return the next request: `positions` are in the session from now on, `ended` are not.
+
+        All other partitions stay as they are, so the work depends on the number of changes.
+        """
+        known = self._known
+        forgotten = tuple(key for key in ended if known.pop(key, None) is not None)
         changed = {
-            key: position for key, position in positions.items() if sent.get(key) != position
+            key: position for key, position in positions.items() if known.get(key) != position
         }
-        forgotten = tuple(key for key in sent if key not in positions)
-        self._known = dict(positions)
+        known.update(changed)
+        if self._epoch == INITIAL_EPOCH:
+            return SessionRequest(self._id, INITIAL_EPOCH, dict(known), ())
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
     def answered(self, error: ErrorCode, session_id: int) -> None:

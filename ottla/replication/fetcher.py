@@ -24,10 +24,10 @@ from ottla.replication.follower_fetches import (
     VERSION,
     Diverged,
     Effect,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
     OutOfRange,
 )
 from ottla.replication.partition import Partition
@@ -71,7 +71,7 @@ class Dependencies:
     tasks: Tasks
     connect: Callable[[int], RequestChannel | None]
     broker_epoch: Callable[[], int]
-    limits: Callable[[], Limits]
+    limits: Callable[[], FollowerFetchLimits]
     traffic: ReplicationTraffic
     timeout_seconds: Callable[[], float]
     lost: Callable[[int], None] = _ignore
@@ -223,7 +223,7 @@ class LeaderFetcher:
                 self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
             )
 
-    def _hold_throttled(self, now: float, limits: Limits) -> None:
+    def _hold_throttled(self, now: float, limits: FollowerFetchLimits) -> None:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
         throttle = self._dependencies.traffic.from_leaders
         if throttle.is_exceeded(now):
@@ -274,7 +274,7 @@ class LeaderFetcher:
         self._channel = channel
         return channel
 
-    def _failed(self, error: OSError, limits: Limits) -> None:
+    def _failed(self, error: OSError, limits: FollowerFetchLimits) -> None:
         now = self._dependencies.clock.monotonic()
         if self._is_interrupted:
             # Interrupted for a new partition: fetch all of them again at once.
@@ -302,12 +302,12 @@ class LeaderFetcher:
     async def _perform(self, effects: list[Effect]) -> None:
         slices = Slices(self._dependencies.clock)
         for effect in effects:
-            if isinstance(effect, Fetched):
+            if isinstance(effect, FetchedPartition):
                 await self._attempt(effect)
                 await slices.pause()
         # Logs that have to be truncated wait for the device together.
         truncations = [
-            self._attempt(effect) for effect in effects if not isinstance(effect, Fetched)
+            self._attempt(effect) for effect in effects if not isinstance(effect, FetchedPartition)
         ]
         if truncations:
             await asyncio.gather(*truncations)
@@ -329,7 +329,7 @@ class LeaderFetcher:
 
     async def _apply(self, effect: Effect, partition: Partition) -> None:
         followed = effect.followed
-        if isinstance(effect, Fetched):
+        if isinstance(effect, FetchedPartition):
             following.append(partition, effect.data)
             followed.lag = max(0, effect.data.high_watermark - partition.log.log_end_offset)
             self._count(partition, len(effect.data.records or b""))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_session import FetchSession, Key, Position
+from ottla.replication.fetch_session import FetchSession, Key, SessionPosition
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -32,7 +32,7 @@ UNKNOWN_LAG = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FollowerFetchLimits:
     """The sizes and times of follower fetches (replica.fetch.*)."""
 
     partition_bytes_max: int = 1024**2
@@ -43,11 +43,15 @@ class Limits:
 
 
 class Followed:
-    """One partition during one leader epoch; `offset` and `last_epoch` are the end of its log."""
+    """One partition during one leader epoch; `offset` and `last_epoch` are the end of its log.
+
+    Its changes are noted in `changes`, so that a request costs as much as has changed.
+    """
 
     __slots__ = (
-        "due_at",
-        "is_failed",
+        "_due_at",
+        "_is_failed",
+        "changes",
         "key",
         "lag",
         "last_epoch",
@@ -66,25 +70,60 @@ class Followed:
         self.last_epoch = -1
         # Consecutive responses that the leader does not lead in this epoch, or not yet.
         self.refusals_count = 0
-        # Not requested before this time.
-        self.due_at = 0.0
+        self._due_at = 0.0
         # Records below the leader's high watermark that this replica did not have after the last
         # response.
         self.lag = UNKNOWN_LAG
-        # True if only the controller's next decision can help.
-        self.is_failed = False
+        self._is_failed = False
+        # The keys of changed partitions; None unless the partition is fetched.
+        self.changes: dict[Key, None] | None = None
+
+    @property
+    def due_at(self) -> float:
+        """The time before which the partition is not requested."""
+        return self._due_at
+
+    @due_at.setter
+    def due_at(self, due_at: float) -> None:
+        if due_at != self._due_at:
+            self._due_at = due_at
+            self._note_change()
+
+    @property
+    def is_failed(self) -> bool:
+        """True if only the controller's next decision can help."""
+        return self._is_failed
+
+    @is_failed.setter
+    def is_failed(self, is_failed: bool) -> None:
+        if is_failed != self._is_failed:
+            self._is_failed = is_failed
+            self._note_change()
+
+    def is_due(self, now: float) -> bool:
+        """Return True if the partition belongs into a request."""
+        return not self._is_failed and self._due_at <= now
 
     def move_to(self, offset: int, last_epoch: int, log_start_offset: int) -> None:
         """Set the end of the log and the epoch of its last batch."""
-        self.offset, self.last_epoch = offset, last_epoch
-        self.log_start_offset = log_start_offset
+        former = self.offset, self.last_epoch, self.log_start_offset
+        if former != (offset, last_epoch, log_start_offset):
+            self.offset, self.last_epoch = offset, last_epoch
+            self.log_start_offset = log_start_offset
+            self._note_change()
 
-    def position(self) -> Position:
+    def _note_change(self) -> None:
+        if self.changes is not None:
+            self.changes[self.key] = None
+
+    def position(self) -> SessionPosition:
         """Return the position for the next request."""
-        return Position(self.offset, self.leader_epoch, self.last_epoch, self.log_start_offset)
+        return SessionPosition(
+            self.offset, self.leader_epoch, self.last_epoch, self.log_start_offset
+        )
 
 
-class Fetched(NamedTuple):
+class FetchedPartition(NamedTuple):
     """Records or only offsets of the leader; the records continue the log at `followed.offset`."""
 
     followed: Followed
@@ -105,7 +144,7 @@ class OutOfRange(NamedTuple):
     followed: Followed
 
 
-Effect = Fetched | Diverged | OutOfRange
+Effect = FetchedPartition | Diverged | OutOfRange
 
 # The leader is another one, or not ready yet.
 _RETRIABLE = frozenset(
@@ -142,14 +181,21 @@ _SESSION_ERRORS = (
 
 
 class FollowerFetches:
-    """The partitions that one leader leads and this broker follows; one request is on its way."""
+    """The partitions that one leader leads and this broker follows; one request is on its way.
+
+    The next request depends only on the partitions that have changed and on those that pause.
+    """
 
     def __init__(self, replica_id: int) -> None:
         self._replica_id = replica_id
         self._session = FetchSession()
         self._followed: dict[Key, Followed] = {}
-        # The partitions of the request on its way, with the offset that it fetches.
+        # The partitions of the session, with the offset that the last request fetches.
         self._sent: dict[Key, tuple[Followed, int]] = {}
+        # The partitions that have changed since the last request.
+        self._changed: dict[Key, None] = {}
+        # The partitions that were not due at the last request.
+        self._paused: dict[Key, Followed] = {}
 
     def __len__(self) -> int:
         return len(self._followed)
@@ -167,11 +213,17 @@ class FollowerFetches:
             # The leader is the same in a new epoch, and its response may be that nothing has
             # changed.
             followed.lag = former.lag
+        self.unfollow(followed.key)
         self._followed[followed.key] = followed
+        followed.changes = self._changed
+        self._changed[followed.key] = None
 
     def unfollow(self, key: Key) -> None:
         """Stop fetching a partition; a response on its way does not apply to it any more."""
-        self._followed.pop(key, None)
+        followed = self._followed.pop(key, None)
+        if followed is not None:
+            followed.changes = None
+            self._changed[key] = None
 
     def hold(self, key: Key, until: float) -> None:
         """Do not request a partition before `until`, unless it is caught up: it is throttled."""
@@ -185,29 +237,29 @@ class FollowerFetches:
 
     def next_due_at(self) -> float | None:
         """Return when there is something to request; None if no partition can be fetched."""
-        due_times = [
-            followed.due_at for followed in self._followed.values() if not followed.is_failed
-        ]
+        fetched = self._followed
+        pausing = [fetched[key] for key in {**self._paused, **self._changed} if key in fetched]
+        if len(pausing) < len(fetched):
+            # The others are due.
+            return 0.0
+        due_times = [followed.due_at for followed in pausing if not followed.is_failed]
         return min(due_times) if due_times else None
 
-    def next_request(self, now: float, broker_epoch: int, limits: Limits) -> FetchRequest | None:
+    def next_request(
+        self, now: float, broker_epoch: int, limits: FollowerFetchLimits
+    ) -> FetchRequest | None:
         """Return the next request; None if no partition is due."""
-        due = [
-            followed
-            for followed in self._followed.values()
-            if not followed.is_failed and followed.due_at <= now
-        ]
-        if not due:
+        positions, ended = self._apply_changes(now)
+        if not self._sent:
+            # The leader still has them in the session.
+            self._changed.update(dict.fromkeys(ended))
             return None
         # Partitions that are due later are not in this request, and must not wait for it.
-        later = [followed.due_at for followed in self._followed.values() if followed.due_at > now]
+        later = [paused.due_at for paused in self._paused.values() if not paused.is_failed]
         wait_ms = limits.wait_ms
         if later:
             wait_ms = min(wait_ms, math.ceil((min(later) - now) * 1000))
-        self._sent = {followed.key: (followed, followed.offset) for followed in due}
-        session = self._session.next_request(
-            {followed.key: followed.position() for followed in due}
-        )
+        session = self._session.next_request(positions, ended)
         return FetchRequest(
             replica_state=ReplicaState(replica_id=self._replica_id, replica_epoch=broker_epoch),
             max_wait_ms=wait_ms,
@@ -219,11 +271,31 @@ class FollowerFetches:
             forgotten_topics_data=_forgotten(session.forgotten),
         )
 
+    def _apply_changes(self, now: float) -> tuple[dict[Key, SessionPosition], list[Key]]:
+        """Return the new positions, and the partitions that do not belong into the session."""
+        changed, paused = self._changed, self._paused
+        changed.update((key, None) for key, followed in paused.items() if followed.is_due(now))
+        positions: dict[Key, SessionPosition] = {}
+        ended: list[Key] = []
+        for key in changed:
+            followed = self._followed.get(key)
+            paused.pop(key, None)
+            if followed is not None and followed.is_due(now):
+                positions[key] = followed.position()
+                self._sent[key] = followed, followed.offset
+                continue
+            ended.append(key)
+            self._sent.pop(key, None)
+            if followed is not None:
+                paused[key] = followed
+        changed.clear()
+        return positions, ended
+
     def received(self, response: FetchResponse, now: float, backoff: float) -> list[Effect]:
         """Return the effects of a response; partitions with other errors are tried again later."""
         error = _code(response.error_code)
         self._session.answered(error, response.session_id)
-        sent, self._sent = self._sent, {}
+        sent = self._sent
         if error is not ErrorCode.NONE:
             if error not in _SESSION_ERRORS:
                 for followed, _ in sent.values():
@@ -253,7 +325,7 @@ class FollowerFetches:
         if error is ErrorCode.NONE and diverging is not None and diverging.end_offset >= 0:
             return Diverged(followed, diverging.epoch, diverging.end_offset)
         if error is ErrorCode.NONE:
-            return Fetched(followed, data)
+            return FetchedPartition(followed, data)
         if error is ErrorCode.OFFSET_OUT_OF_RANGE:
             return OutOfRange(followed)
         pause = backoff
@@ -268,8 +340,7 @@ class FollowerFetches:
     def interrupted(self, now: float, backoff: float) -> None:
         """Try all partitions of the last request again later: it has no response."""
         self._session.interrupted()
-        sent, self._sent = self._sent, {}
-        for followed, _ in sent.values():
+        for followed, _ in self._sent.values():
             followed.due_at = now + backoff
 
 
@@ -280,7 +351,7 @@ def _code(number: int) -> ErrorCode:
         return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def _topics(changed: Mapping[Key, Position], bytes_max: int) -> list[FetchTopic]:
+def _topics(changed: Mapping[Key, SessionPosition], bytes_max: int) -> list[FetchTopic]:
     topics: dict[bytes, FetchTopic] = {}
     for (topic_id, number), position in changed.items():
         topic = topics.get(topic_id)

@@ -444,9 +444,7 @@ class Partition:
 
         `check` is called whenever this replica has changed.
         """
-        return self._delayed.wait(
-            (self,), check=lambda _: check(), expire=expire, seconds=max(seconds, 0.0)
-        )
+        return self._delayed.wait((self,), check=check, expire=expire, seconds=max(seconds, 0.0))
 
     def _not_leader(self) -> ApiError:
         if self.is_offline:

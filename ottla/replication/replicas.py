@@ -27,6 +27,7 @@ from ottla.replication.traffic.throttle import ReplicationTraffic, Throttled, na
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.log_directory import FILE_NAME_MAX, future_name
+from ottla.storage.directories.strays import StrayReason
 from ottla.storage.log.log import Log
 
 _log = logging.getLogger(__name__)
@@ -202,7 +203,7 @@ class Replicas:
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
             # A log of a deleted topic: a crash undid the renaming of its directory, or the log was
             # moved away from this broker, while it was down, before the topic was deleted.
-            self._set_aside(key)
+            self._set_aside(key, StrayReason.OTHER_TOPIC_ID)
             log = None
         if log is None and not state.is_new and self.directories.has_failed_directory:
             # It may well be there: an empty log in another directory must not pass for it.
@@ -265,20 +266,20 @@ class Replicas:
         self.directory_offline(error.directory, error)
         return dict.fromkeys(partitions, ErrorCode.KAFKA_STORAGE_ERROR)
 
-    def set_aside(self, key: Key) -> None:
-        """Stop a replica that the cluster has assigned to other brokers, and rename its log.
+    def set_aside(self, key: Key, reason: StrayReason) -> None:
+        """Stop a replica that does not belong to the partition any more, and rename its log.
 
         The caller has made sure of that, and calls `settle_deletions_in_background` afterwards.
         """
         self._stop(key, delete=False)
         try:
-            self._set_aside(key)
+            self._set_aside(key, reason)
         except StorageError as error:
             self.directory_offline(error.directory, error)
 
-    def _set_aside(self, key: Key) -> None:
-        path = self.directories.set_aside(*key)
-        _log.warning("log is not assigned to this broker partition=%s-%d kept_as=%s", *key, path)
+    def _set_aside(self, key: Key, reason: StrayReason) -> None:
+        path = self.directories.set_aside(*key, reason)
+        _log.warning("log set aside partition=%s-%d reason=%s kept_as=%s", *key, reason.value, path)
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)

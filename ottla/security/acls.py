@@ -8,7 +8,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
-from ottla.security.principal import ANY_USER, is_principal
+from ottla.security.principal import ANY_USER, Principal, is_principal
 
 WILDCARD = "*"
 CLUSTER_NAME = "kafka-cluster"
@@ -126,6 +126,56 @@ class AclBinding(NamedTuple):
             or self.entry.operation is AclOperation.ANY
             or self.entry.permission_type is PermissionType.ANY
         )
+
+
+_O = AclOperation
+# As AclEntry.supportedOperations of Apache Kafka, in its order.
+_SUPPORTED = {
+    ResourceType.TOPIC: (_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER,
+                         _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    ResourceType.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    ResourceType.CLUSTER: (_O.CREATE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS,
+                           _O.IDEMPOTENT_WRITE, _O.ALTER, _O.DESCRIBE),
+    ResourceType.TRANSACTIONAL_ID: (_O.DESCRIBE, _O.WRITE, _O.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
+    ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
+}  # fmt: skip
+# The permissions that imply another one, besides ALL (as in Kafka's StandardAuthorizer).
+_IMPLYING = {
+    _O.DESCRIBE: (_O.READ, _O.WRITE, _O.DELETE, _O.ALTER),
+    _O.DESCRIBE_CONFIGS: (_O.ALTER_CONFIGS,),
+}
+
+
+def operations_on(resource_type: ResourceType) -> tuple[AclOperation, ...]:
+    """Return the operations that entries of a type of resource can have; ALL is the last one."""
+    return (*_SUPPORTED.get(resource_type, ()), _O.ALL)
+
+
+def permissions_for(operation: AclOperation) -> frozenset[AclOperation]:
+    """Return the operations whose permission allows an operation, itself and ALL included."""
+    return frozenset({operation, _O.ALL, *_IMPLYING.get(operation, ())})
+
+
+def problem_of(binding: AclBinding) -> str:
+    """Return the reason why a broker refuses to add an entry; empty if it does not."""
+    name = binding.pattern.name or ""
+    if binding.is_unknown:
+        return "ACL binding contains unknown elements"
+    if binding.pattern.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not name:
+        return "Invalid empty resource name"
+    if "/" in name:
+        return f"ACL binding contains invalid resource name: {name}"
+    if not binding.entry.host:
+        # Kafka stores such an entry, which concerns no host.
+        return "Invalid empty host"
+    try:
+        Principal.parse(binding.entry.principal or "")
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 UNREADABLE = AccessControlEntry("", "", AclOperation.UNKNOWN, PermissionType.UNKNOWN)

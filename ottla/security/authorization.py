@@ -21,6 +21,7 @@ from ottla.security.acls import (
     effective,
     entry_matches,
     pattern_matches,
+    permissions_for,
 )
 from ottla.security.principal import ANY_USER, Principal
 
@@ -30,22 +31,7 @@ _NamesByType = dict[PatternType, set[str]]
 
 _NO_ENTRIES: Entries = frozenset()
 _PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
-# The permissions that allow an operation, besides ALL; others are allowed by themselves only.
-_ALLOWED_BY = {
-    AclOperation.DESCRIBE: frozenset(
-        {
-            AclOperation.DESCRIBE,
-            AclOperation.READ,
-            AclOperation.WRITE,
-            AclOperation.DELETE,
-            AclOperation.ALTER,
-            AclOperation.ALL,
-        }
-    ),
-    AclOperation.DESCRIBE_CONFIGS: frozenset(
-        {AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS, AclOperation.ALL}
-    ),
-}
+_ALLOWED_BY = {operation: permissions_for(operation) for operation in AclOperation}
 
 
 class Requester(NamedTuple):
@@ -189,7 +175,7 @@ class AccessLists:
         """Return the decision with the entry that made it; the first one of several by order."""
         if requester.principal in rules.super_users:
             return SUPER_USER
-        allowed_by = _ALLOWED_BY.get(operation) or (operation, AclOperation.ALL)
+        allowed_by = _ALLOWED_BY[operation]
         has_entries = False
         allowing: AclBinding | None = None
         for rights in self._of_resource(resource_type, name):

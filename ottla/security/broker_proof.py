@@ -40,14 +40,14 @@ _CLAIM = struct.Struct(">ii")  # broker id, generation
 _GENERATION = struct.Struct(">i")
 _PROOF_BYTES = hashlib.sha256().digest_size
 
-Keys = Mapping[int, bytes]
+KeysByGeneration = Mapping[int, bytes]
 """The keys that are valid, by their generations; not empty."""
 
 
 class Secret(Protocol):
     """The secret of a cluster."""
 
-    def valid_keys(self) -> Keys:
+    def valid_keys(self) -> KeysByGeneration:
         """Return the keys that are valid now."""
         ...
 
@@ -70,7 +70,9 @@ class _Terms:
 class ProofOfBroker:
     """The side of the broker that connects; `number` is random and used once."""
 
-    def __init__(self, keys: Keys, broker_id: int, number: bytes, binding: bytes = b"") -> None:
+    def __init__(
+        self, keys: KeysByGeneration, broker_id: int, number: bytes, binding: bytes = b""
+    ) -> None:
         self._keys = keys
         self._claim = _CLAIM.pack(broker_id, max(keys))
         self._number = number
@@ -103,7 +105,7 @@ class ProofToPeer:
     """
 
     def __init__(
-        self, keys: Keys, number: bytes, former: object = None, binding: bytes = b""
+        self, keys: KeysByGeneration, number: bytes, former: object = None, binding: bytes = b""
     ) -> None:
         self.broker_id = -1
         self.generation = -1

@@ -14,12 +14,12 @@ from joserfc.jwk import KeySet
 
 from ottla.security.oauth import SECONDS_MAX, Bearer, TokenRefused, header_of
 
+__all__ = ["ALGORITHMS", "KeySet", "SignedRules", "has_key_of", "read_keys", "signed"]
+
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"),
     *("EdDSA", "Ed25519"),
 )
-
-Keys = KeySet
 
 
 class SignedRules(NamedTuple):
@@ -31,7 +31,7 @@ class SignedRules(NamedTuple):
     principal_claim: str = "sub"
 
 
-def read_keys(data: bytes) -> Keys:
+def read_keys(data: bytes) -> KeySet:
     """Return the keys of a JWKS document; ValueError if it has no keys."""
     try:
         keys = KeySet.import_key_set(json.loads(data))
@@ -42,7 +42,7 @@ def read_keys(data: bytes) -> Keys:
     return keys
 
 
-def has_key_of(token: str, keys: Keys) -> bool:
+def has_key_of(token: str, keys: KeySet) -> bool:
     """Return False if a token names a key that is not among the keys."""
     try:
         key_id = header_of(token).get("kid")
@@ -51,7 +51,7 @@ def has_key_of(token: str, keys: Keys) -> bool:
     return key_id is None or key_id in {key.kid for key in keys.keys}
 
 
-def signed(token: str, keys: Keys, rules: SignedRules, now_ms: int) -> Bearer:
+def signed(token: str, keys: KeySet, rules: SignedRules, now_ms: int) -> Bearer:
     """Return the bearer of a token; raises TokenRefused."""
     try:
         claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims

@@ -27,7 +27,7 @@ from ottla.security.scram import ScramMechanism
 from ottla.server.audit.log import AuditLog, LoggerSink, Sink
 from ottla.server.authentication.logins import Logins
 from ottla.server.brokers.channels import Channels
-from ottla.server.brokers.membership import Environment, Membership
+from ottla.server.brokers.membership import BrokerMembership, Environment
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.replication import limit_traffic, replica_fetchers
 from ottla.server.config.features import Features
@@ -290,7 +290,7 @@ class Composition(NamedTuple):
         authorizer.on_denial = audit.denied
         return authorizer
 
-    def connect_fetchers(self, environment: Environment, membership: Membership) -> None:
+    def connect_fetchers(self, environment: Environment, membership: BrokerMembership) -> None:
         """Let the replicas fetch from the leaders that the controller names."""
         replicas, current = environment.replicas, environment.current
         replicas.fetchers = replica_fetchers(
@@ -309,7 +309,7 @@ class Composition(NamedTuple):
         settings: Settings,
         replicas: Replicas,
         coordinators: Coordinators,
-        membership: Membership,
+        membership: BrokerMembership,
         listeners: Listeners,
     ) -> Broker:
         """Return the broker as request handlers see it."""

@@ -180,7 +180,7 @@ class Listeners:
         return gate.Gate(
             handler,
             self.security[name],
-            gate.Limits(
+            gate.AuthenticationLimits(
                 options.integer("sasl.server.max.receive.size"),
                 options.integer("socket.request.max.bytes"),
                 options.integer("connection.failed.authentication.delay.ms") / 1000,

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import ConfigError, StorageError
+from ottla.base.errors import ConfigError, OttlaError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.rng import SystemRng
 from ottla.cluster.options import option_tables
@@ -41,7 +41,7 @@ class LocalCluster:
     ) -> None:
         self.nodes: list[Node] = []
         # Why the whole cluster stopped by itself; `on_failure` is called then.
-        self.failure: StorageError | None = None
+        self.failure: OttlaError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._settings = settings
         self._directory = directory

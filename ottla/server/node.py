@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock, RealClock
-from ottla.base.errors import StorageError
+from ottla.base.errors import ConfigError, OttlaError, StorageError
 from ottla.base.files import FileSystem, RealFileSystem
 from ottla.base.loading import deferred_module
 from ottla.base.options import Snapshot
@@ -28,7 +28,7 @@ from ottla.controller import state
 from ottla.net.listener import RealNet
 from ottla.net.port import Net
 from ottla.replication.replicas import Replicas
-from ottla.server.brokers.membership import Environment, Membership
+from ottla.server.brokers.membership import BrokerMembership, Environment
 from ottla.server.brokers.peers import Peers
 from ottla.server.composition import Composition, Identity, Settings
 from ottla.server.config import broker_loggers
@@ -99,11 +99,12 @@ class Node:
         self._is_serving = False
         self._is_hurried = asyncio.Event()
         self._leaves_leaders = True
-        # Set if the node stopped by itself because it cannot store data; calls `on_failure`.
-        self.failure: StorageError | None = None
+        # Set if the node stopped by itself, because it cannot store data or another process has its
+        # id; calls `on_failure`.
+        self.failure: OttlaError | None = None
         self.on_failure: Callable[[], None] = lambda: None
         self._replicas: Replicas | None = None
-        self._membership: Membership | None = None
+        self._membership: BrokerMembership | None = None
         self._broker: Broker | None = None
         self._loop_watch = LoopWatch(self._clock, self._listeners.requests_since)
         self.sources = Sources(self._node_id, self._clock, self._files, self._loop_watch)
@@ -196,6 +197,8 @@ class Node:
         _log.info("broker serves id=%d address=%s:%d", self.node_id, self.host, self.port)
 
     async def _start(self) -> Dispatcher:
+        self._loop_watch.start()
+        self._undo.callback(self._loop_watch.stop)
         self._undo.callback(broker_loggers.restore, broker_loggers.own_levels())
         await self._open_monitoring()
         session = await self._connect()
@@ -249,13 +252,14 @@ class Node:
         coordinators = coordinators_of(
             environment, peers, self._current_session, is_mixed=identity.secret is None
         )
-        membership = self._membership = Membership(
+        membership = self._membership = BrokerMembership(
             session,
             self._new_session,
             self._listeners.advertised_endpoints(),
             coordinators.groups,
             environment,
         )
+        membership.on_deposed = self._deposed
         self._undo.callback(membership.close)
         if settings.tokens is not None:
             membership.controller.on_new_session.append(settings.tokens.start)
@@ -296,8 +300,6 @@ class Node:
             self.sources.cleaner = self._composition.cleaner(broker)
             self._tasks.supervise(self.sources.cleaner.run, "log cleaner")
         self._tasks.supervise(broker.isr_updates.run, "ISR of lagging followers")
-        self._loop_watch.start()
-        self._undo.callback(self._loop_watch.stop)
         # First, while everything still works.
         self._undo.push_async_callback(self._give_up_leaders)
 
@@ -366,7 +368,12 @@ class Node:
                 lost = StorageError(path, f"{reason}. No log directory is left: {advice}")
                 self._fail("every log directory has failed", lost)
 
-    def _fail(self, reason: str, error: StorageError) -> None:
+    def _deposed(self, error: ConfigError) -> None:
+        # The leaders are the other process's now.
+        self._leaves_leaders = False
+        self._fail("another process has this broker's id", error)
+
+    def _fail(self, reason: str, error: OttlaError) -> None:
         """Stop, as Kafka does: a broker that cannot store anything hinders the brokers that can."""
         if self._stopping is not None:
             return

@@ -59,6 +59,7 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
             "info": "Show the cluster that log directories belong to.",
             "dump": "Print segments, indexes, snapshots, checkpoints.",
             "dirs": "Show the sizes of replicas by log directory.",
+            "repair": "Restore logs that a broker has set aside.",
         },
     ),
     "zookeeper": (

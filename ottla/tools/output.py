@@ -341,7 +341,7 @@ class StatusLine:
         self._stream.flush()
 
 
-class Progress:
+class ProgressBar:
     """A progress bar on standard error for long work; shows nothing if it is not a terminal.
 
     A context manager; `total` is in the unit of `advance`, or None if it is not known.
@@ -359,7 +359,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> "Progress":
+    def __enter__(self) -> "ProgressBar":
         """Start counting; the bar appears later, and only if the work takes long."""
         return self
 

@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from ottla.operations.mirror import routes
 else:
     routes = deferred_module("ottla.operations.mirror.routes")
-_settings = deferred("ottla.tools.mirror.copying", "MirrorSettings")
-_mirror = deferred("ottla.tools.mirror.copying", "Mirror")
+_settings = deferred("ottla.operations.mirror.copying", "MirrorSettings")
+_mirror = deferred("ottla.operations.mirror.copying", "Mirror")
 
 # Apache Kafka's notice; the copy here reads every partition itself.
 _WARNING = (

@@ -41,7 +41,7 @@ from ottla_scripts.printing import as_json, err, java_list, out
 from ottla_scripts.session import cluster
 
 Key = tuple[str, int]
-Plan = dict[Key, OffsetDifference]
+OffsetDifferences = dict[Key, OffsetDifference]
 _ISOLATED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "from-file", "shift-by")  # fmt: skip
 _EXECUTION = "java.util.concurrent.ExecutionException: "
 _DEFAULT = "localhost:9092"
@@ -132,7 +132,7 @@ class _Reset:
         self._name = str(options["application-id"])
         self._is_dry = "dry-run" in options
         self._topics = {topic.name: topic for topic in topics.list_topics(brokers)}
-        self._moved: Plan = {}
+        self._moved: OffsetDifferences = {}
         self._deleted: list[str] = []
 
     def remove_members(self) -> None:
@@ -181,7 +181,7 @@ class _Reset:
         between_keys = self._partitions([name for name in between if name not in inputs])
         if not keys and not between_keys:
             return code
-        plan: Plan = {}
+        plan: OffsetDifferences = {}
         if keys:
             self._say(
                 f"Following input topics offsets will be reset to (for consumer group {self._name})"
@@ -256,7 +256,7 @@ class _Reset:
         ]
         return hash_order(keys, partition_hash)
 
-    def _plan(self, keys: Sequence[Key]) -> Plan:
+    def _plan(self, keys: Sequence[Key]) -> OffsetDifferences:
         options = self._options
         if "to-latest" in options:
             return self._planned(Strategy.TO_LATEST, keys)
@@ -285,13 +285,13 @@ class _Reset:
         keys: Sequence[Key],
         amount: int = 0,
         requested: Mapping[Key, int] | None = None,
-    ) -> Plan:
+    ) -> OffsetDifferences:
         request = ResetRequest(self._name, strategy, amount=amount, offsets=requested or {})
         current = current_offsets(self._brokers, self._name)
         rows = plan_partitions(self._brokers, request, keys, current)
         return {row.key: row for row in rows}
 
-    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> Plan:
+    def _since(self, keys: Sequence[Key], timestamp_ms: int) -> OffsetDifferences:
         known = offsets_since(self._brokers, keys, timestamp_ms)
         for topic, partition in keys:
             if (topic, partition) not in known:
@@ -301,7 +301,7 @@ class _Reset:
                 )
         return self._planned(Strategy.TO_DATETIME, keys, timestamp_ms)
 
-    def _limited(self, requested: Mapping[Key, int]) -> Plan:
+    def _limited(self, requested: Mapping[Key, int]) -> OffsetDifferences:
         keys = hash_order(requested, partition_hash)
         plan = self._planned(Strategy.FROM_FILE, keys, requested=requested)
         for key in keys:

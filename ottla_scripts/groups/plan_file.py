@@ -11,7 +11,7 @@ from ottla_scripts.admin.java_split import java_split
 from ottla_scripts.flags import integer, long
 
 TopicPartition = tuple[str, int]
-Row = tuple[str, TopicPartition, int]
+GroupOffset = tuple[str, TopicPartition, int]
 _JACKSON = "com.fasterxml.jackson"
 _DATABIND = f"{_JACKSON}.databind"
 _RANGES = {
@@ -20,7 +20,7 @@ _RANGES = {
 }
 
 
-def rows_of(text: str, groups: Sequence[str]) -> Iterator[Row]:
+def rows_of(text: str, groups: Sequence[str]) -> Iterator[GroupOffset]:
     """Return the group, the partition and the offset of each row.
 
     If `groups` has one, the first row decides whether the rows name their group. OttlaError has the
@@ -41,7 +41,7 @@ def _is_without_group(lines: Sequence[str]) -> bool:
     return True
 
 
-def _row(line: str, group: str | None) -> Row:
+def _row(line: str, group: str | None) -> GroupOffset:
     """Read a row, which names its group first if `group` is None."""
     if not line:
         raise OttlaError(

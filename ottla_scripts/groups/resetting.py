@@ -31,7 +31,7 @@ from ottla_scripts.java_order import hash_order, partition_hash
 from ottla_scripts.printing import as_json, left, out
 
 TopicPartition = tuple[str, int]
-Plan = dict[TopicPartition, int]
+TargetOffsets = dict[TopicPartition, int]
 Rows = tuple[OffsetDifference, ...]
 _CHECKED = ("to-offset", "to-datetime", "by-duration", "to-earliest", "to-latest", "to-current",
             "shift-by", "from-file")  # fmt: skip
@@ -52,7 +52,7 @@ _NO_SUCH_DATE = "java.text.ParseException: Unparseable date: "
 def reset(brokers: Brokers, options: Options) -> None:
     """Plan new offsets for each group, print them, and commit them with --execute."""
     names = all_groups(brokers) if "all-groups" in options else sorted(set(options.all("group")))
-    plans: dict[str, Plan] = {}
+    plans: dict[str, TargetOffsets] = {}
     for name in names:
         with runtime_exception():
             state = state_of(brokers, name)
@@ -92,13 +92,13 @@ def commit(brokers: Brokers, group: str, rows: Rows) -> None:
         execute(brokers, OffsetPlan(group, Strategy.FROM_FILE, rows, "", 0))
 
 
-def targets(rows: Rows) -> Plan:
+def targets(rows: Rows) -> TargetOffsets:
     """Return the new offsets."""
     return {row.key: row.after for row in rows if row.after is not None}
 
 
 @contextmanager
-def altering(plan: Plan) -> Iterator[None]:
+def altering(plan: TargetOffsets) -> Iterator[None]:
     """Name the partitions in an error of this block, which changes their offsets."""
     try:
         yield
@@ -114,7 +114,7 @@ def in_java_order(keys: Iterable[TopicPartition]) -> list[TopicPartition]:
 
 
 def print_plans(
-    options: Options, plans: Mapping[str, Plan], widths: Sequence[int] | None = None
+    options: Options, plans: Mapping[str, TargetOffsets], widths: Sequence[int] | None = None
 ) -> None:
     """Print the new offsets of groups; by default the columns are as wide as their cells."""
     rows = [
@@ -164,7 +164,7 @@ def prepare(
             f"Option '[reset-offsets]' requires one of the following scenarios: [{listed}]"
         )
     strategy, amount = Strategy(scenario), 0
-    given: Plan = {}
+    given: TargetOffsets = {}
     if scenario in ("to-offset", "shift-by"):
         amount = options[scenario]
     elif scenario == "from-file":
@@ -304,8 +304,8 @@ def parse_date_time(text: str) -> int:
     return int(moment.timestamp() * 1000)
 
 
-def _from_file(options: Options, group: str) -> Plan:
-    plan: Plan = {}
+def _from_file(options: Options, group: str) -> TargetOffsets:
+    plan: TargetOffsets = {}
     try:
         text = read_text(options["from-file"])
     except OSError as error:

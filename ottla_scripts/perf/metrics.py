@@ -21,7 +21,7 @@ _PATIENCE_S = 5 * INTERVAL_S
 _US_PER_MS = 1000
 
 
-class Window:
+class IntervalAverage:
     """The average and the maximum of values that arrive as averages of intervals."""
 
     def __init__(self) -> None:
@@ -47,8 +47,12 @@ class ClientStatistics:
     def __init__(self) -> None:
         self.last: Mapping[str, Any] = {}
         self.reports_count = 0
-        self.latency, self.queue_time, self.throttle = Window(), Window(), Window()
-        self.batch_bytes, self.batch_records = Window(), Window()
+        self.latency, self.queue_time, self.throttle = (
+            IntervalAverage(),
+            IntervalAverage(),
+            IntervalAverage(),
+        )
+        self.batch_bytes, self.batch_records = IntervalAverage(), IntervalAverage()
         self._started_at = time.monotonic()
 
     def settings(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.config.librdkafka import librdkafka_settings
 from ottla.client.config.names import Role
 from ottla.tools.measuring import plot
-from ottla.tools.measuring.latencies import MB, Window
+from ottla.tools.measuring.latencies import MB, LatencyWindow
 from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.producing import (
     ProducePlan,
@@ -151,7 +151,7 @@ def _measure(options: Options, values: Iterator[bytes]) -> int:
     return 0
 
 
-def _print_window(is_steady: bool, window: Window) -> None:
+def _print_window(is_steady: bool, window: LatencyWindow) -> None:
     seconds = window.elapsed_s
     out(
         f"{window.records}{_STEADY if is_steady else ''} records sent, "

@@ -33,7 +33,7 @@ def test_every_public_name_exists() -> None:
 def test_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without pyarrow, the error has the command that installs it."""
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.delitem(sys.modules, "ottla.client.table", raising=False)
+    monkeypatch.delitem(sys.modules, "ottla.client.arrow_table", raising=False)
     with pytest.raises(
         ImportError, match=r"read_table needs pyarrow: pip install 'ottla\[arrow\]'"
     ):

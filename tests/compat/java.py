@@ -86,9 +86,18 @@ def jars(*coordinates: str) -> Path:
     return target
 
 
+def kafka_jars(version: str = KAFKA) -> Path:
+    """Return the folder of the jars of a whole Apache Kafka: broker and tools."""
+    return jars(*_kafka_artifacts(version))
+
+
 def kafka_class_path(version: str = KAFKA) -> str:
-    """Return the class path of a whole Apache Kafka: broker and tools."""
-    return _class_path(
+    """Return the class path of a whole Apache Kafka with the tool server."""
+    return _class_path(*_kafka_artifacts(version))
+
+
+def _kafka_artifacts(version: str) -> tuple[str, ...]:
+    return (
         f"org.apache.kafka:kafka_2.13:{version}",
         f"org.apache.kafka:kafka-tools:{version}",
         "org.slf4j:slf4j-reload4j:1.7.36",

@@ -9,12 +9,14 @@ is the same in Java.
 """
 
 import sys
+import threading
 import time
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 PATIENCE_S = 30.0
 AT_ONCE = 4
+_pause = threading.Event()
 
 
 class Program:
@@ -63,7 +65,17 @@ class Program:
 
     def committed(self) -> list[TopicPartition]:
         """Return the group's offsets; waits for transactions that are not decided."""
-        offsets = self.consumer.committed(self.places, PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                offsets = self.consumer.committed(self.places, PATIENCE_S)
+            except KafkaException:
+                # librdkafka does not repeat the request if the group's coordinator has moved.
+                if time.monotonic() > deadline:
+                    raise
+                _pause.wait(0.1)
+            else:
+                break
         return [TopicPartition(at.topic, at.partition, max(at.offset, 0)) for at in offsets]
 
     def run(self) -> None:

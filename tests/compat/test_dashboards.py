@@ -277,7 +277,7 @@ def test_the_names_that_other_dashboards_read_have_data(prometheus: Prometheus, 
 def own_rules() -> dict[str, Expression]:
     """Return the alerts of `ottla generate alert-rules` by name."""
     # The disk of the machine that runs the test may be almost full.
-    text = alert_rules.text_of(alert_rules.Limits(disk_percent=1))
+    text = alert_rules.text_of(alert_rules.AlertThresholds(disk_percent=1))
     return {alert.title: alert for alert in alerts_of(text)}
 
 

@@ -4,6 +4,12 @@ import subprocess
 
 import pytest
 
+from ottla.client.brokers import Brokers
+from ottla.client.producer.producer import Producer
+from ottla.operations.mirror.copying import Mirror, MirrorSettings
+from ottla.operations.mirror.once import RecordCopy, copy_topic
+from ottla.operations.mirror.routes import Route
+from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing.process import BrokerProcess
 
 pytestmark = [
@@ -67,3 +73,37 @@ def test_reading_starts_at_offset_or_timestamp(broker: BrokerProcess, topic: str
     decoded = _kcat(broker, "-Q", "-t", f"{topic}:0:{late}").decode()
     # No record is as late: librdkafka returns the end.
     assert decoded.split() == [topic, "[0]", "offset", "-1"]
+
+
+def test_copies_have_the_records_of_their_source(broker: BrokerProcess, topic: str) -> None:
+    """Readers see the same partitions, keys, headers, timestamps and null values in both copies."""
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(50):
+            headers = [("h", b"%d" % number), ("h", None), ("\u00fc", b"\xff\x00")]
+            value = None if number % 7 == 0 else b"value %d" % number
+            key = None if number % 5 == 0 else b"key %d" % number
+            producer.send(topic, value, key=key, headers=headers, timestamp=1_000 + number)
+    by_page, by_verb = f"{topic}-page", f"{topic}-verb"
+    connection = ClusterConnection(ClusterSettings("kcat", broker.bootstrap))
+    copy_topic(connection, topic, by_page, RecordCopy(lambda _: None, lambda: None))
+    connection.close()
+    with Brokers(broker.bootstrap) as brokers:
+        mirror = Mirror(brokers, brokers, [Route(topic, by_verb)], MirrorSettings(), print)
+        mirror.run(_Never(), lambda _: None)
+    form = r"%p %o %T %K %k %S %s %h\n"
+    source, *copies = (
+        _kcat(broker, "-C", "-t", name, "-e", "-q", "-f", form)
+        for name in (topic, by_page, by_verb)
+    )
+    assert len(source.splitlines()) == 50
+    assert b" -1 " in source
+    assert copies == [source, source]
+
+
+class _Never:
+    """No request to stop."""
+
+    requested = False
+
+    def wait(self, seconds: float) -> None:
+        """Return at once."""

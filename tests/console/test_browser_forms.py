@@ -108,6 +108,7 @@ QUERIES = [
     Wrong(MESSAGES, "", {"partition": "9"}, "9"),
     Wrong(MESSAGES, "", {"operator0": "regex", "text0": "("}, "regular expression"),
     Wrong(MESSAGES, "", {"operator0": "json-path", "path0": "$["}, "$["),
+    Wrong(MESSAGES, "", {"where": "total > 1"}, "does not begin with $"),
     Wrong(LOG, "", {"offset": "-1"}, "the least is 0"),
 ]
 # Forms of buttons only, and those that need several brokers or an authorizer.

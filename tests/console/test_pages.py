@@ -304,6 +304,7 @@ def test_a_wrong_query_is_reported(admin: ConsoleSession) -> None:
         "positions=x",
         "from=x",
         "operator0=regex&text0=(",
+        "where=total+%3E+1",
     ):
         answer = admin.get(f"{path}?{query}")
         assert answer.status == 400, query
@@ -335,6 +336,7 @@ def test_masked_fields_are_readable_by_admins_only(console: ConsoleServer) -> No
             assert response.status == 200
             assert "4000-" not in response.text
         assert "4000-" not in viewer.get(path + "?operator0=contains&text0=4000").text
+        assert "4000-" not in viewer.get(path + "?where=value+contains+%224000%22").text
     finally:
         admin.post("/users", "delete-rule", {"rule": str(console.console.masking.all()[0].id)})
 
@@ -347,6 +349,8 @@ def test_records_are_filtered_and_downloaded(admin: ConsoleSession) -> None:
     assert sorted(json.loads(json.loads(line)["value"])["order"]["id"] for line in lines) == [
         *range(5)
     ]
+    same = admin.get(f"{path}.jsonl?seek=oldest&where=%24.order.id+%3C+5+and+key").text
+    assert sorted(same.splitlines()) == sorted(lines)
     assert len(admin.get(f"{path}.csv?seek=oldest").text.splitlines()) == RECORDS + 1
     older = admin.get(f"{path}?limit=20").text
     assert "Older records" in older

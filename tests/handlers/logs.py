@@ -29,7 +29,7 @@ from ottla.controller.planning.notices import MetadataUpdate
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.replication.replicas import Replicas
-from ottla.security.broker_proof import Keys
+from ottla.security.broker_proof import KeysByGeneration
 from ottla.server import local_broker
 from ottla.server.authentication.logins import Logins
 from ottla.server.authentication.scram_users import ScramUsers
@@ -78,10 +78,10 @@ def scram_users(settings: Mapping[str, Mapping[str, str]], secret: bytes = b"") 
 class FixedSecret:
     """The secret of a cluster that is not replaced."""
 
-    def __init__(self, keys: Keys) -> None:
+    def __init__(self, keys: KeysByGeneration) -> None:
         self._keys = keys
 
-    def valid_keys(self) -> Keys:
+    def valid_keys(self) -> KeysByGeneration:
         return self._keys
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.server.handlers import add_partitions_to_txn
 from ottla.wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -141,7 +141,7 @@ async def test_unknown_producers_are_rejected():
         producer = await broker.producer()
         refused = ErrorCode.INVALID_PRODUCER_ID_MAPPING
         assert await broker.add(producer, 0, transactional_id="nobody") == refused
-        assert await broker.add(Producer(5, 0), 0) == refused
+        assert await broker.add(ProducerIdAndEpoch(5, 0), 0) == refused
         assert await broker.add(producer, 0, transactional_id="") == ErrorCode.INVALID_REQUEST
 
 
@@ -181,6 +181,8 @@ async def test_verification_checks_the_producer():
     async with transactions_broker() as broker:
         old = await broker.producer()
         await broker.producer()
-        request = many(("tx", Producer(5, 0), True, "t", [0]), ("tx", old, True, "t", [1]))
+        request = many(
+            ("tx", ProducerIdAndEpoch(5, 0), True, "t", [0]), ("tx", old, True, "t", [1])
+        )
         response = await broker.ask(add_partitions_to_txn, request, 5)
         assert list(codes(response).values()) == ["INVALID_PRODUCER_ID_MAPPING", "PRODUCER_FENCED"]

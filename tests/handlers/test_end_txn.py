@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.coordinators.txn.state import EPOCH_MAX
 from ottla.server.handlers import end_txn
 from ottla.wire.messages.end_txn import EndTxnRequest
@@ -117,7 +117,7 @@ async def bumped(broker, producer, *, is_commit=True):
         committed=is_commit,
     )
     response = await broker.ask(end_txn, request, 5)
-    return ErrorCode(response.error_code).name, Producer(
+    return ErrorCode(response.error_code).name, ProducerIdAndEpoch(
         response.producer_id, response.producer_epoch
     )
 
@@ -145,7 +145,10 @@ async def test_repeated_end_returns_the_same_epoch():
         assert await broker.send(producer, b"a", version=12) == 0
         first = await bumped(broker, producer)
         assert await bumped(broker, producer) == first
-        assert await bumped(broker, producer, is_commit=False) == ("INVALID_TXN_STATE", Producer())
+        assert await bumped(broker, producer, is_commit=False) == (
+            "INVALID_TXN_STATE",
+            ProducerIdAndEpoch(),
+        )
         assert first == ("NONE", producer._replace(producer_epoch=1))
 
 
@@ -153,7 +156,7 @@ async def test_abort_without_partitions_succeeds():
     """The client cannot know whether its records arrived; a commit of nothing is an error."""
     async with transactions_broker() as broker:
         producer = await broker.producer()
-        assert await bumped(broker, producer) == ("INVALID_TXN_STATE", Producer())
+        assert await bumped(broker, producer) == ("INVALID_TXN_STATE", ProducerIdAndEpoch())
         code, producer = await bumped(broker, producer, is_commit=False)
         assert (code, producer.producer_epoch) == ("NONE", 1)
 
@@ -182,7 +185,7 @@ async def test_last_epoch_is_followed_by_another_producer_id():
         last = producer._replace(producer_epoch=EPOCH_MAX - 1)
         assert await broker.send(last, b"a", version=12) == 0
         code, following = await bumped(broker, last)
-        assert (code, following) == ("NONE", Producer(producer.producer_id + 1, 0))
+        assert (code, following) == ("NONE", ProducerIdAndEpoch(producer.producer_id + 1, 0))
         assert await bumped(broker, last) == ("NONE", following)
         assert await broker.send(following, b"b", version=12) == 0
         assert (await bumped(broker, following))[0] == "NONE"

@@ -426,6 +426,19 @@ async def test_cold_records_are_read_in_the_background(
 # -- sessions (KIP-227) ---------------------------------------------------------------------------
 
 
+async def test_records_of_partitions_that_change_together_are_returned_together(
+    broker: LogsBroker,
+) -> None:
+    """None of them becomes idle in the session with records that the client does not have."""
+    broker.create("t", partitions=2)
+    positions = ("t", 0, 0), ("t", 1, 0)
+    first = request(broker, *positions, session_epoch=0, max_wait_ms=60_000)
+    waiting = broker.begin(fetch, first, 12)
+    for number in (0, 1):
+        broker.write("t", b"a", number=number)
+    assert counts(through_codec(await waiting, 12)) == [1, 1]
+
+
 async def test_session_returns_only_changed_partitions(broker: LogsBroker) -> None:
     """After the first response, unchanged partitions are omitted."""
     broker.create("t", partitions=3)

@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.security.broker_proof import MECHANISM, NUMBER_BYTES, Keys, ProofError, ProofOfBroker
+from ottla.security.broker_proof import (
+    MECHANISM,
+    NUMBER_BYTES,
+    KeysByGeneration,
+    ProofError,
+    ProofOfBroker,
+)
 from ottla.server.authentication.identity import CertificateUser, user_of
 from ottla.server.handlers import fetch, sasl_authenticate, sasl_handshake
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -22,7 +28,7 @@ def step(context: Any, message: bytes) -> Any:
     return sasl_authenticate.handle(context, SaslAuthenticateRequest(auth_bytes=message))
 
 
-def introduce(context: Any, keys: Keys, broker_id: int, binding: bytes = b"") -> Any:
+def introduce(context: Any, keys: KeysByGeneration, broker_id: int, binding: bytes = b"") -> Any:
     """Run the exchange; return the response to its last step, which comes later if it fails."""
     sasl_handshake.handle(context, SaslHandshakeRequest(mechanism=MECHANISM))
     proof = ProofOfBroker(keys, broker_id, NUMBER, binding)

@@ -1,5 +1,8 @@
 """UpdateMetadata: the metadata that this broker returns to clients."""
 
+import asyncio
+import itertools
+
 import pytest
 
 from ottla.base.errors import ErrorCode
@@ -213,3 +216,21 @@ async def test_unknown_security_protocol_is_refused(broker: LogsBroker) -> None:
     response = await broker.ask(update_metadata, request, 8)
     assert response.error_code == ErrorCode.INVALID_REQUEST
     assert broker.image.broker(3) is None
+
+
+async def test_an_update_of_many_topics_lets_the_loop_run(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broker reads one topic after the other, and serves other requests in between."""
+    times = itertools.count(100.0)
+    monkeypatch.setattr(broker.clock, "monotonic", lambda: next(times))
+    after = broker.image.with_brokers(BROKERS).with_topics([topic(f"t{n}", 1) for n in range(50)])
+    (request,) = requests(broker.image, after, 1000)
+    response = asyncio.ensure_future(broker.ask(update_metadata, request, 8))
+    turns = 0
+    while not response.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert response.result().error_code == ErrorCode.NONE
+    assert broker.image.topics == after.topics
+    assert turns >= 50

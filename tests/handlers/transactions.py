@@ -8,7 +8,7 @@ from typing import Any
 from ottla.cluster import names
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.coordinators.groups.service import GroupCoordinator
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.coordinators.txn.service import Environment, TransactionCoordinator
 from ottla.replication.partition import Partition
 from ottla.server.handlers import (
@@ -105,13 +105,15 @@ class TransactionsBroker(LogsBroker):
         )
         return await self.ask(init_producer_id, request, 5)
 
-    async def producer(self, transactional_id: str = "tx") -> Producer:
+    async def producer(self, transactional_id: str = "tx") -> ProducerIdAndEpoch:
         """Return a new producer."""
         response = await self.init(transactional_id)
         assert response.error_code == 0
-        return Producer(response.producer_id, response.producer_epoch)
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
-    async def add(self, producer: Producer, *numbers: int, transactional_id: str = "tx") -> int:
+    async def add(
+        self, producer: ProducerIdAndEpoch, *numbers: int, transactional_id: str = "tx"
+    ) -> int:
         """Add partitions of `t`; return the error code of the first."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=transactional_id,
@@ -124,7 +126,12 @@ class TransactionsBroker(LogsBroker):
         return int(result.partition_error_code)
 
     async def send(
-        self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0, **fields: Any
+        self,
+        producer: ProducerIdAndEpoch,
+        *texts: bytes,
+        sequence: int = 0,
+        number: int = 0,
+        **fields: Any,
     ) -> int:
         """Write one batch in the transaction; return the error code."""
         request = self.produce_request(producer, *texts, sequence=sequence, number=number)
@@ -133,7 +140,7 @@ class TransactionsBroker(LogsBroker):
         return int(response.responses[0].partition_responses[0].error_code)
 
     def produce_request(
-        self, producer: Producer, *texts: bytes, sequence: int = 0, number: int = 0
+        self, producer: ProducerIdAndEpoch, *texts: bytes, sequence: int = 0, number: int = 0
     ) -> ProduceRequest:
         """Return a request with one batch in transaction `tx`."""
         records = self._batch(producer, *texts, sequence=sequence)
@@ -144,7 +151,7 @@ class TransactionsBroker(LogsBroker):
             topic_data=[TopicProduceData(name="t", partition_data=[item])],
         )
 
-    async def send_many(self, *producers: Producer, version: int) -> list[int]:
+    async def send_many(self, *producers: ProducerIdAndEpoch, version: int) -> list[int]:
         """Write one batch of each producer to a partition each; return the error codes."""
         items = [
             PartitionProduceData(index=number, records=self._batch(producer, b"v", sequence=0))
@@ -158,7 +165,7 @@ class TransactionsBroker(LogsBroker):
         response = await self.ask(produce, request, version)
         return [int(item.error_code) for item in response.responses[0].partition_responses]
 
-    def _batch(self, producer: Producer, *texts: bytes, sequence: int) -> bytearray:
+    def _batch(self, producer: ProducerIdAndEpoch, *texts: bytes, sequence: int) -> bytearray:
         return batch(
             *texts,
             # Otherwise each marker, which has the broker's time, would roll the segment.
@@ -171,7 +178,7 @@ class TransactionsBroker(LogsBroker):
 
     async def end(
         self,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         *,
         is_commit: bool = True,
         version: int = 3,

@@ -48,6 +48,11 @@ BROKER_PACKAGES = (
     "coordinators",
     "server",
 )
+# Modules of Python that only their door imports: it has deadlines, sizes and redirects for all.
+ONE_IMPORTER = {
+    "http.client": "ottla/net/web_requests.py",
+    "urllib.request": "ottla/net/web_requests.py",
+}
 _FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.replace", "os.remove",
                "os.makedirs", "os.mkdir", "os.listdir", "os.fsync", "os.stat", "os.path.exists")  # fmt: skip
 
@@ -106,6 +111,20 @@ def test_broker_side_imports_no_module_that_bypasses_a_port() -> None:
                 if name in BROKER_MODULES:
                     offences[f"{item.path}:{name}"] = f"use {BROKER_MODULES[name]}"
     assert source.complaints("modules", offences, "Go through the port:") == []
+
+
+def test_http_requests_leave_by_one_door() -> None:
+    """Each client of its own would need a deadline, a size and a rule for redirects again."""
+    offences = {}
+    for item in source.sources():
+        for node in source.nodes(item.tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or "", *(f"{node.module}.{a.name}" for a in node.names)]
+            for name in names:
+                if ONE_IMPORTER.get(name, item.path) != item.path:
+                    offences[f"{item.path}:{name}"] = f"use {ONE_IMPORTER[name]}"
+    assert source.complaints("one-importer", offences, "Go through the door:") == []
 
 
 def test_imports_are_at_the_top_of_a_module() -> None:

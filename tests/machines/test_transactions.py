@@ -24,11 +24,11 @@ from ottla.coordinators.txn import machine, records
 from ottla.coordinators.txn.machine import (
     Ending,
     InitProducerIdParameters,
-    Producer,
+    ProducerIdAndEpoch,
     TransitionResult,
 )
-from ottla.coordinators.txn.records import Change
-from ottla.coordinators.txn.state import Transaction, TransactionState
+from ottla.coordinators.txn.records import TransactionUpdate
+from ottla.coordinators.txn.state import TransactionMetadata, TransactionState
 
 TRANSCRIPTS = sorted(Path(__file__).parent.glob("txn_*.txt"))
 REWRITE = os.environ.get("OTTLA_REWRITE_TRANSCRIPTS") == "1"
@@ -38,7 +38,7 @@ class Player:
     """Executes the lines of one transcript; everything that must be stored is stored at once."""
 
     def __init__(self) -> None:
-        self.transaction: Transaction | None = None
+        self.transaction: TransactionMetadata | None = None
         self.now_ms = 0
         # The cluster's transaction.version.
         self.version = 0
@@ -60,7 +60,7 @@ class Player:
             result += " id={} epoch={}".format(*outcome.producer)
         yield result
 
-    def _store(self, transaction: Transaction) -> Iterator[str]:
+    def _store(self, transaction: TransactionMetadata) -> Iterator[str]:
         self.transaction = transaction
         topic_partitions = ",".join(
             f"{topic}-{number}" for topic, number in sorted(transaction.partitions)
@@ -73,7 +73,7 @@ class Player:
         yield message + (f" partitions={topic_partitions}" if topic_partitions else "")
 
     def _decide(self, verb: str, values: dict[str, str]) -> TransitionResult:
-        producer = Producer(int(values.get("id", -1)), int(values.get("epoch", -1)))
+        producer = ProducerIdAndEpoch(int(values.get("id", -1)), int(values.get("epoch", -1)))
         transaction = self.transaction
         if verb == "init":
             timeout_ms, fresh = int(values.get("timeout", 1000)), int(values.get("fresh", -1))
@@ -97,7 +97,7 @@ class Player:
     def _look(self, verb: str, words: list[str]) -> Iterator[str]:
         if verb == "verify":
             values = dict(word.split("=", 1) for word in words)
-            producer = Producer(int(values["id"]), int(values["epoch"]))
+            producer = ProducerIdAndEpoch(int(values["id"]), int(values["epoch"]))
             result = place(values["partition"])
             yield machine.verify_partition(self.transaction, producer, result).name
             return
@@ -106,7 +106,9 @@ class Player:
             epoch = int(words[0].removeprefix("epoch="))
             self.transaction = replace(self.transaction, producer_epoch=epoch)
         elif verb == "reload":
-            record = records.encode(Change("tx", self.transaction), self.now_ms, self.version)
+            record = records.encode(
+                TransactionUpdate("tx", self.transaction), self.now_ms, self.version
+            )
             change = records.decode(record)
             assert change is not None
             self.transaction = change.transaction

@@ -19,10 +19,10 @@ from ottla.replication import following
 from ottla.replication.follower_fetches import (
     Diverged,
     Effect,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
 )
 from ottla.replication.isr_updates import Dependencies, IsrUpdates
 from ottla.replication.partition import Partition
@@ -163,7 +163,7 @@ class ReplicaBroker:
 
     def request(self) -> FetchRequest | None:
         """Return the next fetch of this follower."""
-        return self.fetches.next_request(self.clock.monotonic(), -1, Limits())
+        return self.fetches.next_request(self.clock.monotonic(), -1, FollowerFetchLimits())
 
     async def receive(self, fetches: FollowerFetches, response: FetchResponse) -> None:
         """Apply a response to a request of `fetches`, as the fetcher does."""
@@ -174,7 +174,7 @@ class ReplicaBroker:
         partition, followed = self.partition, effect.followed
         if partition is None or not following.is_following(partition, followed.leader_epoch):
             return
-        if isinstance(effect, Fetched):
+        if isinstance(effect, FetchedPartition):
             following.append(partition, effect.data)
         elif isinstance(effect, Diverged):
             offset = following.truncation_offset(partition, effect.epoch, effect.end_offset)

@@ -72,6 +72,13 @@ class ControllerModel(RuleBasedStateMachine):
         for key in change.registered:
             self.images[key], self.states[key] = ClusterImage(), {}
         after = planner.plan_brokers(self.image, registered, self.unclean.__contains__)
+        for topic in after.topics.values():
+            former_partitions = self.image.topics[topic.name].partitions
+            for former, item in zip(former_partitions, topic.partitions, strict=True):
+                if item.leader not in (NO_LEADER, *former.isr):
+                    assert not set(former.isr) & set(registered), (
+                        "an in-sync replica was registered"
+                    )
         for write in planner.write_states(self.image, after, 1):
             after = after.with_topics(write.topics)
         self.become(after, change.registered)

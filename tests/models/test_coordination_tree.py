@@ -156,7 +156,7 @@ class TreeMachine(RuleBasedStateMachine):
         touched = [path for path in self.model.entries if path != "/"]
         assert all(parent_of(path) in self.model.entries for path in touched)
         if applied.changes:
-            transaction = journal.Transaction(applied.zxid, applied.changes, self.time_ms)
+            transaction = journal.JournalEntry(applied.zxid, applied.changes, self.time_ms)
             self.journal += journal.encode_frame([transaction])
 
     @invariant()

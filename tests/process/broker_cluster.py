@@ -280,10 +280,11 @@ class BrokerCluster:
     def create_topic(
         self, name: str, *, partitions: int = 12, config: Mapping[str, str] | None = None
     ) -> None:
-        """Create a topic with three replicas, and return when all are in sync."""
+        """Create a topic with up to three replicas, and return when all are in sync."""
+        factor = min(3, len(self.ids))
         with self.admin(timeout_s=PATIENCE_S) as brokers:
             topics.create_topic(
-                brokers, name, partitions=partitions, replication_factor=3, config=config
+                brokers, name, partitions=partitions, replication_factor=factor, config=config
             )
         self.wait_in_sync(name)
 
@@ -315,6 +316,23 @@ class BrokerCluster:
         rows = json.loads(done.stdout) if done.stdout else []
         bad = [row for row in rows if row["result"] != "identical"]
         assert (done.returncode, bad) == (0, []), done.stderr
+
+    def segments(self, topic: str) -> str:
+        """Return the batches and markers of a topic's replicas, for the message of a failure."""
+        files = sorted(
+            str(path)
+            for number in self.ids
+            for path in self.data(number).glob(f"{topic}-*/*.log")
+            if path.stat().st_size
+        )
+        done = subprocess.run(
+            [*COMMAND, "log", "dump", "--records", *files],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        return done.stdout + done.stderr
 
 
 def coordinator(cluster: BrokerCluster, key: str, key_type: int) -> int:

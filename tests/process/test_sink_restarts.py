@@ -15,10 +15,10 @@ import pyarrow as pa
 import pytest
 
 from ottla.client.admin.topics import create_topic
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher
 from ottla.client.sender import ColumnSender
-from ottla.client.table import read_table
 from ottla.client.transaction import Transaction
 from ottla.streams.spark.connector.exactly_once import Attempt, Write, commit_shares, write_share
 from ottla.streams.spark.connector.options import SparkOptions, Use

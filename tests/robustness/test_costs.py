@@ -17,7 +17,7 @@ from bench.pauses import Line, ask_coordinator
 from ottla.base.errors import ErrorCode
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
-from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.apis import ROWS, ApiRow
 from ottla.server.transport.costs import COSTS, UNLIMITED
 from ottla.wire import headers
 from ottla.wire.api_keys import ApiKey
@@ -184,13 +184,13 @@ def check(broker: ObservedBroker, message: Message, version: int, name: str) -> 
     )
 
 
-def _name(row: Row) -> str:
+def _name(row: ApiRow) -> str:
     return ApiKey(int(row.handler.API)).name
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("row", APIS, ids=_name)
-def test_the_worst_requests(usual: Bench, row: Row) -> None:
+def test_the_worst_requests(usual: Bench, row: ApiRow) -> None:
     """As many elements as the table allows do not stop the loop, or flood anything."""
     broker, world = usual
     for request in worst.largest_requests(world, row):
@@ -200,7 +200,7 @@ def test_the_worst_requests(usual: Bench, row: Row) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly("tests/robustness/test_costs.py::test_the_worst_requests")
 @pytest.mark.parametrize("row", APIS, ids=_name)
-def test_the_worst_requests_with_all_names(usual: Bench, row: Row) -> None:
+def test_the_worst_requests_with_all_names(usual: Bench, row: ApiRow) -> None:
     """Names that are missing or repeated cost no more, and neither do requests in one piece."""
     broker, world = usual
     for request in worst.worst_requests(world, row):
@@ -213,7 +213,7 @@ def test_the_worst_requests_with_all_names(usual: Bench, row: Row) -> None:
 @pytest.mark.slow
 @pytest.mark.nightly("tests/robustness/test_costs.py::test_the_worst_requests")
 @pytest.mark.parametrize("row", APIS, ids=_name)
-def test_the_worst_requests_that_are_denied(guarded: Bench, row: Row) -> None:
+def test_the_worst_requests_that_are_denied(guarded: Bench, row: ApiRow) -> None:
     """Denials cost no more, and their log lines are few."""
     broker, world = guarded
     for request in worst.worst_requests(world, row, names=("forbidden",)):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ottla.base.uuids import ZERO_UUID
-from ottla.server.transport.apis import Row
+from ottla.server.transport.apis import ApiRow
 from ottla.server.transport.costs import COSTS
 from ottla.wire import schema
 from ottla.wire.api_keys import APIS, ApiKey
@@ -136,20 +136,20 @@ class Worst(NamedTuple):
     is_small: bool = False
 
 
-def largest_requests(world: World, row: Row) -> Iterator[Worst]:
+def largest_requests(world: World, row: ApiRow) -> Iterator[Worst]:
     """Yield the largest requests of an API for existing topics."""
     tried, *_ = _TRIED.get(ApiKey(int(row.handler.API)), ({},))
     return (one for one in _of_api(world, row, "existing", tried) if not one.is_small)
 
 
-def worst_requests(world: World, row: Row, names: tuple[str, ...] = NAMES) -> Iterator[Worst]:
+def worst_requests(world: World, row: ApiRow, names: tuple[str, ...] = NAMES) -> Iterator[Worst]:
     """Yield the worst requests of an API, with these sorts of names."""
     for tried in _TRIED.get(ApiKey(int(row.handler.API)), ({},)):
         for sort in names:
             yield from _of_api(world, row, sort, tried)
 
 
-def _of_api(world: World, row: Row, names: str, tried: dict[str, Any]) -> Iterator[Worst]:
+def _of_api(world: World, row: ApiRow, names: str, tried: dict[str, Any]) -> Iterator[Worst]:
     key = ApiKey(int(row.handler.API))
     cls = APIS[key].request
     seen: set[tuple[Path, bool]] = set()

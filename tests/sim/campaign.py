@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ottla.testing.sim.cluster.run import NOT_RECOVERED, Result, simulate
+from ottla.testing.sim.cluster.run import NOT_RECOVERED, RunResult, simulate
 from ottla.testing.sim.cluster.scenario import RECOVERY_SECONDS_MAX, Schedule, load
 from ottla.testing.sim.cluster.shrink import shrink
 
@@ -47,13 +47,13 @@ def runs(count: int, first_seed: int = FIRST_SEED) -> Iterator[Run]:
         yield Run(NAMES[number % len(NAMES)], first_seed + number // len(NAMES))
 
 
-def play(run: Run, schedule: Schedule | None = None, *, keep_trace: int = 0) -> Result:
+def play(run: Run, schedule: Schedule | None = None, *, keep_trace: int = 0) -> RunResult:
     """Play one run."""
     scenario = load(SCENARIOS / f"{run.scenario}.toml")
     return simulate(scenario, run.seed, schedule, keep_trace=keep_trace)
 
 
-def shortest(run: Run) -> Result:
+def shortest(run: Run) -> RunResult:
     """Return the result of a failing run with a schedule as short as possible."""
     schedule = shrink(play(run).schedule, lambda shorter: not play(run, shorter).is_good)
     return play(run, schedule)
@@ -63,7 +63,7 @@ def _quiet() -> None:
     logging.disable(logging.CRITICAL)
 
 
-def _play_in_worker(run: Run) -> tuple[Run, Result, float]:
+def _play_in_worker(run: Run) -> tuple[Run, RunResult, float]:
     began = time.process_time()
     return run, play(run), time.process_time() - began
 
@@ -75,7 +75,7 @@ def campaign(count: int, saved: Path | None = None) -> int:
     out.
     """
     finished = _finished(saved)
-    failed: list[tuple[Run, Result]] = []
+    failed: list[tuple[Run, RunResult]] = []
     faults: Counter[str] = Counter()
     slowest, acknowledged = 0.0, 0
     with multiprocessing.get_context("spawn").Pool(PROCESSES, _quiet) as pool:
@@ -112,7 +112,7 @@ def _finished(saved: Path | None) -> set[Run]:
     return {Run(line["scenario"], line["seed"]) for line in lines}
 
 
-def _line(run: Run, result: Result, cpu_seconds: float) -> dict[str, object]:
+def _line(run: Run, result: RunResult, cpu_seconds: float) -> dict[str, object]:
     return {
         "scenario": run.scenario,
         "seed": run.seed,

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from ottla.base.errors import ErrorCode
 from ottla.base.rng import SeededRng
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import Machine, World
 from ottla.wire.fields import Message
@@ -148,8 +148,8 @@ class Worker:
             producer = await self._transaction(line, producer, texts, input_position + count)
 
     async def _transaction(
-        self, line: Line, producer: Producer, texts: Sequence[str], position: int
-    ) -> Producer:
+        self, line: Line, producer: ProducerIdAndEpoch, texts: Sequence[str], position: int
+    ) -> ProducerIdAndEpoch:
         self._may_die("init", line, producer)
         if self.version < 2:
             await self._add(line, producer)
@@ -164,7 +164,7 @@ class Worker:
         self._may_die("answered", line, producer)
         return producer
 
-    def _may_die(self, step: str, line: Line, producer: Producer) -> None:
+    def _may_die(self, step: str, line: Line, producer: ProducerIdAndEpoch) -> None:
         if self.rng.below(40):
             return
         self.scenario.deaths[step] += 1
@@ -173,7 +173,9 @@ class Worker:
             self.scenario.spawn(self._late(line, producer, dict(self._sequences)))
         raise Died
 
-    async def _late(self, line: Line, producer: Producer, sequences: dict[str, int]) -> None:
+    async def _late(
+        self, line: Line, producer: ProducerIdAndEpoch, sequences: dict[str, int]
+    ) -> None:
         await self.scenario.machine.clock.sleep(self.rng.below(3000) / 1000)
         late = Line(self.scenario.world, self.scenario.machine, "late")
         request = self._produce_request(producer, "a", f"late {self.number}", sequences.get("a", 0))
@@ -184,7 +186,7 @@ class Worker:
 
     # -- requests
 
-    async def _init(self, line: Line) -> Producer:
+    async def _init(self, line: Line) -> ProducerIdAndEpoch:
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=TIMEOUT_MS
         )
@@ -192,10 +194,10 @@ class Worker:
             response = await line.ask(request, 4, init_producer_id.InitProducerIdResponse)
             with contextlib.suppress(Later):
                 judge(response.error_code)
-                return Producer(response.producer_id, response.producer_epoch)
+                return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
             await line.wait()
 
-    async def _add(self, line: Line, producer: Producer) -> None:
+    async def _add(self, line: Line, producer: ProducerIdAndEpoch) -> None:
         topics = [
             add_partitions_to_txn.AddPartitionsToTxnTopic(name=name, partitions=[0, 1])
             for name in OUTPUTS
@@ -219,7 +221,7 @@ class Worker:
         return 12 if self.version >= 2 else 11
 
     def _produce_request(
-        self, producer: Producer, topic: str, text: str, sequence: int
+        self, producer: ProducerIdAndEpoch, topic: str, text: str, sequence: int
     ) -> produce.ProduceRequest:
         records = encode_batch(
             [Record(None, text.encode(), (), self.scenario.machine.clock.time_ms())],
@@ -236,7 +238,7 @@ class Worker:
             topic_data=[produce.TopicProduceData(name=topic, partition_data=[item])],
         )
 
-    async def _write(self, line: Line, producer: Producer, topic: str, text: str) -> None:
+    async def _write(self, line: Line, producer: ProducerIdAndEpoch, topic: str, text: str) -> None:
         request = self._produce_request(producer, topic, text, self._sequences[topic])
         while True:
             response = await line.ask(request, self._produce_version, produce.ProduceResponse)
@@ -246,7 +248,7 @@ class Worker:
                 return
             await line.wait()
 
-    async def _commit_offset(self, line: Line, producer: Producer, position: int) -> None:
+    async def _commit_offset(self, line: Line, producer: ProducerIdAndEpoch, position: int) -> None:
         if self.version < 2:
             await self._add_group(line, producer)
         item = txn_offset_commit.TxnOffsetCommitRequestPartition(
@@ -267,7 +269,7 @@ class Worker:
                 return
             await line.wait()
 
-    async def _add_group(self, line: Line, producer: Producer) -> None:
+    async def _add_group(self, line: Line, producer: ProducerIdAndEpoch) -> None:
         request = add_offsets_to_txn.AddOffsetsToTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=producer.producer_id,
@@ -281,7 +283,9 @@ class Worker:
                 return
             await line.wait()
 
-    async def _end(self, line: Line, producer: Producer, *, is_commit: bool) -> Producer:
+    async def _end(
+        self, line: Line, producer: ProducerIdAndEpoch, *, is_commit: bool
+    ) -> ProducerIdAndEpoch:
         request = end_txn.EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=producer.producer_id,
@@ -301,7 +305,7 @@ class Worker:
                 judge(response.error_code)
                 if version < 5:
                     return producer
-                following = Producer(response.producer_id, response.producer_epoch)
+                following = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
                 if following != producer:
                     self._sequences.clear()
                 return following

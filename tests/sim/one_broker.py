@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.node import Node
-from ottla.testing.checkers.history import ReadRecord, Rules, Violation, check
+from ottla.testing.checkers.history import AllowedViolations, ReadRecord, Violation, check
 from ottla.testing.sim.client import SimConnection
 from ottla.testing.sim.world import World
 from ottla.wire.messages import create_topics
@@ -129,7 +129,7 @@ class Scenario(Setting):
         final = {
             (TOPIC, number): await self._read_everything(number) for number in range(PARTITIONS)
         }
-        return check(self.history, final, Rules(may_lose_tail=not self.flush_on_ack))
+        return check(self.history, final, AllowedViolations(may_lose_tail=not self.flush_on_ack))
 
     async def _workload(self) -> None:
         await self._persist(self._create_topic)

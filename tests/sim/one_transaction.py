@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.testing.sim.client import SimConnection, connect
 from ottla.testing.sim.world import World
 from ottla.wire.fields import Message
@@ -100,16 +100,16 @@ class Client:
             response = await self.ask(question, 2, find_coordinator.FindCoordinatorResponse)
             check(response.error_code)
 
-    async def init(self, timeout_ms: int = TIMEOUT_MS) -> Producer:
+    async def init(self, timeout_ms: int = TIMEOUT_MS) -> ProducerIdAndEpoch:
         """Return a new producer."""
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=NAME, transaction_timeout_ms=timeout_ms
         )
         response = await self.ask(request, 4, init_producer_id.InitProducerIdResponse)
         check(response.error_code)
-        return Producer(response.producer_id, response.producer_epoch)
+        return ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
 
-    async def write(self, producer: Producer, text: str) -> None:
+    async def write(self, producer: ProducerIdAndEpoch, text: str) -> None:
         """Write a record to each topic and an offset, all in one transaction."""
         added = await self.ask(
             add_partitions_to_txn.AddPartitionsToTxnRequest(
@@ -129,7 +129,7 @@ class Client:
             await self._produce(producer, name, text)
         await self._commit_offset(producer, int(text))
 
-    async def _produce(self, producer: Producer, name: str, text: str) -> None:
+    async def _produce(self, producer: ProducerIdAndEpoch, name: str, text: str) -> None:
         records = encode_batch(
             [Record(None, text.encode(), (), self._clock.time_ms())],
             producer_id=producer.producer_id,
@@ -147,7 +147,7 @@ class Client:
         response = await self.ask(request, 9, produce.ProduceResponse)
         check(response.responses[0].partition_responses[0].error_code)
 
-    async def _commit_offset(self, producer: Producer, offset: int) -> None:
+    async def _commit_offset(self, producer: ProducerIdAndEpoch, offset: int) -> None:
         added = await self.ask(
             add_offsets_to_txn.AddOffsetsToTxnRequest(
                 transactional_id=NAME,
@@ -174,7 +174,7 @@ class Client:
         response = await self.ask(request, 3, txn_offset_commit.TxnOffsetCommitResponse)
         check(response.topics[0].partitions[0].error_code)
 
-    async def end(self, producer: Producer, *, is_commit: bool) -> None:
+    async def end(self, producer: ProducerIdAndEpoch, *, is_commit: bool) -> None:
         """Decide the outcome."""
         request = end_txn.EndTxnRequest(
             transactional_id=NAME,
@@ -300,7 +300,7 @@ class Scenario:
         self.machine.files.faults.lose_power_at(10**9)
         await self._judge()
 
-    async def _first(self, client: Client, producer: Producer) -> None:
+    async def _first(self, client: Client, producer: ProducerIdAndEpoch) -> None:
         await self._persist(lambda: client.write(producer, "1"))
         await self._persist(lambda: client.end(producer, is_commit=self.is_commit))
         self.is_answered = True

@@ -20,6 +20,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster import election
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.controller import state
+from ottla.controller.loop import Controller
 from ottla.controller.planning import isr_changes, planner, shutdown
 from ottla.replication import following, leading
 from ottla.replication.isr import IsrMachine
@@ -32,7 +33,7 @@ from ottla.server.produce.admission import Admission
 from ottla.server.produce.markers import ReplicaMarkers
 from ottla.storage.log.log import Log
 from ottla.storage.log.producers import ProducerState
-from ottla.testing.sim.cluster.run import Result, simulate
+from ottla.testing.sim.cluster.run import RunResult, simulate
 from ottla.testing.sim.cluster.scenario import load
 from ottla.testing.sim.files import SimFile
 
@@ -248,6 +249,25 @@ def elect_lagging_replicas(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def elect_before_brokers_return(patch: pytest.MonkeyPatch) -> None:
+    """The controller plans elections before it adds the brokers of the same event, so that the last
+    in-sync replica returns too late.
+    """
+    plan = planner.plan_brokers
+
+    def plan_in_two_steps(image: Any, after: Any, *arguments: Any) -> Any:
+        change = planner.compare_brokers(image.brokers, after)
+        known = {key: after[key] for key in after.keys() - change.registered}
+        return plan(plan(image, known, *arguments), after, *arguments)
+
+    patch.setattr(planner, "plan_brokers", plan_in_two_steps)
+
+
+def ignore_enabled_unclean_elections(patch: pytest.MonkeyPatch) -> None:
+    """The controller reads unclean.leader.election.enable only when brokers change."""
+    patch.setattr(Controller, "unclean_elections_enabled", lambda self, topic: None)
+
+
 def show_uncommitted_records(patch: pytest.MonkeyPatch) -> None:
     """Consumers read up to the end of the log."""
     fetch = Partition.fetch
@@ -381,6 +401,8 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(let_laggards_join_the_isr, "laggards", 0, "lacks committed records"),
         PlantedBug(commit_everything_as_follower, "laggards", 5),
         PlantedBug(elect_lagging_replicas, "deaths", 2),
+        PlantedBug(elect_before_brokers_return, "returns", 0, "committed was"),
+        PlantedBug(ignore_enabled_unclean_elections, "absences", 0, "no leader"),
         PlantedBug(show_uncommitted_records, "network", 2),
         PlantedBug(overlook_restarts_of_brokers, "unflushed", 0),
         PlantedBug(overlook_restarts_between_terms, "unflushed", 3),
@@ -393,14 +415,14 @@ PLANTED: dict[str, PlantedBug] = {
 }
 
 
-def play(bug: PlantedBug, seed: int) -> Result:
+def play(bug: PlantedBug, seed: int) -> RunResult:
     """Run one seed of the bug's scenario with the bug planted."""
     with pytest.MonkeyPatch.context() as patch:
         bug.plant(patch)
         return simulate(load(SCENARIOS / f"{bug.scenario}.toml"), seed)
 
 
-def finding(bug: PlantedBug, result: Result) -> str:
+def finding(bug: PlantedBug, result: RunResult) -> str:
     """Return the problem that shows the bug; empty if no problem was found.
 
     An unexpected exception does not count: the bug may have been planted in code that has changed.

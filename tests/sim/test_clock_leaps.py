@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.testing.sim.client import connect
 from ottla.testing.sim.world import World
 from ottla.wire.messages import heartbeat, join_group, list_offsets, sync_group
@@ -138,14 +138,16 @@ async def first_offset(client: Client, name: str) -> int:
     return response.topics[0].partitions[0].offset
 
 
-async def begin(client: Client, text: str, site: Site, timeout_ms: int = 60_000) -> Producer:
+async def begin(
+    client: Client, text: str, site: Site, timeout_ms: int = 60_000
+) -> ProducerIdAndEpoch:
     """Begin a transaction with records and offsets, with a new epoch of its producer."""
     producer = await client.init(timeout_ms)
     await site.until_ready(lambda: client.write(producer, text))
     return producer
 
 
-async def end(client: Client, producer: Producer, site: Site) -> None:
+async def end(client: Client, producer: ProducerIdAndEpoch, site: Site) -> None:
     """Commit, and wait until the markers are written everywhere."""
     await site.until_ready(lambda: client.end(producer, is_commit=True))
     while not await client.is_decided():

@@ -25,6 +25,12 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
@@ -35,6 +41,7 @@ from .cluster import SESSION_SECONDS, SimCluster
 pytestmark = pytest.mark.slow
 
 SEEDS = range(3)
+UNCLEAN = "unclean.leader.election.enable"
 
 
 def run(
@@ -46,6 +53,26 @@ def run(
         names = {name.replace("_", "."): text for name, text in settings.items()}
         cluster = SimCluster(world, 3, names)
         world.run(scenario(cluster))
+
+
+async def create_t(cluster: SimCluster, **config: str) -> None:
+    """Create the topic `t` with one partition on the brokers 3 and 2."""
+    configs = [CreatableTopicConfig(name=name, value=value) for name, value in config.items()]
+    assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 2])
+    topic = CreatableTopic(
+        name="t",
+        num_partitions=-1,
+        replication_factor=-1,
+        assignments=[assignment],
+        configs=configs,
+    )
+    created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
+    await cluster.ask(1, created, 7, CreateTopicsResponse)
+
+
+def leader_of_t(cluster: SimCluster) -> int:
+    """Return the leader of `t-0` as broker 1 knows it."""
+    return cluster.nodes[1].broker.image.topics["t"].partitions[0].leader
 
 
 def note_stop(node: Node) -> list[str]:
@@ -231,31 +258,62 @@ def test_preferred_leaders_lead_again(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_an_unclean_election_waits_for_the_end_of_the_session(seed: int) -> None:
-    """A killed leader that restarts in time leads again, and loses nothing."""
+    """The last in-sync replica could return until then, with every acknowledged record."""
 
     async def scenario(cluster: SimCluster) -> None:
         await cluster.start()
-        assignment = CreatableReplicaAssignment(partition_index=0, broker_ids=[3, 2])
-        config = CreatableTopicConfig(name="unclean.leader.election.enable", value="true")
-        topic = CreatableTopic(
-            name="t",
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=[assignment],
-            configs=[config],
-        )
-        created = CreateTopicsRequest(topics=[topic], timeout_ms=10_000)
-        await cluster.ask(1, created, 7, CreateTopicsResponse)
-
-        def leader() -> int:
-            return cluster.nodes[1].broker.image.topics["t"].partitions[0].leader
-
+        await create_t(cluster, **{UNCLEAN: "true"})
         await cluster.stop(2)
         cluster.kill(3)
-        await cluster.until(lambda: leader() == -1)
+        await cluster.until(lambda: leader_of_t(cluster) == -1)
         await cluster.begin(2)
         await cluster.clock.sleep(1)
-        assert leader() == -1
-        await cluster.until(lambda: leader() == 2, seconds=SESSION_SECONDS)
+        assert leader_of_t(cluster) == -1
+        await cluster.until(lambda: leader_of_t(cluster) == 2, seconds=SESSION_SECONDS)
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_killed_leader_that_restarts_in_time_leads_again(seed: int) -> None:
+    """Another replica is live and may be elected, but the last in-sync replica is registered."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await create_t(cluster, **{UNCLEAN: "true"})
+        await cluster.stop(2)
+        cluster.kill(3)
+        await cluster.until(lambda: leader_of_t(cluster) == -1)
+        await cluster.begin(2)
+        await cluster.begin(3)
+        await cluster.until(lambda: leader_of_t(cluster) != -1)
+        assert leader_of_t(cluster) == 3
+
+    run(seed, scenario)
+
+
+@pytest.mark.parametrize("entity", ["topic", "default", "controller"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_unclean_elections_are_held_when_they_are_enabled(seed: int, entity: str) -> None:
+    """The option elects a leader at once, if it is set for the topic, for all brokers, or for the
+    broker of the controller.
+    """
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start()
+        await create_t(cluster)
+        await cluster.stop(2)
+        cluster.kill(3, expires=True)
+        await cluster.until(lambda: leader_of_t(cluster) == -1)
+        await cluster.begin(2)
+        await cluster.clock.sleep(2 * SESSION_SECONDS)
+        assert leader_of_t(cluster) == -1
+        kind, name = {"topic": (2, "t"), "default": (4, ""), "controller": (4, "1")}[entity]
+        change = AlterableConfig(name=UNCLEAN, config_operation=0, value="true")
+        resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[change])
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        response = await cluster.ask(1, request, 1, IncrementalAlterConfigsResponse)
+        assert response.responses[0].error_code == ErrorCode.NONE
+        await cluster.until(lambda: leader_of_t(cluster) == 2, seconds=1)
 
     run(seed, scenario)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.testing.sim.world import World
 from ottla.wire.messages import (
     add_partitions_to_txn,
@@ -59,7 +59,7 @@ async def prepare(cluster: SimCluster) -> int:
     return int(result.node_id)
 
 
-async def begin(cluster: SimCluster, coordinator: int) -> Producer:
+async def begin(cluster: SimCluster, coordinator: int) -> ProducerIdAndEpoch:
     """Return a producer whose transaction has a record in each partition."""
     init = init_producer_id.InitProducerIdRequest(
         transactional_id=NAME, transaction_timeout_ms=60_000
@@ -70,7 +70,7 @@ async def begin(cluster: SimCluster, coordinator: int) -> Producer:
             break
         assert response.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await cluster.clock.sleep(0.01)
-    producer = Producer(response.producer_id, response.producer_epoch)
+    producer = ProducerIdAndEpoch(response.producer_id, response.producer_epoch)
     added = await cluster.ask(
         coordinator,
         add_partitions_to_txn.AddPartitionsToTxnRequest(
@@ -91,7 +91,7 @@ async def begin(cluster: SimCluster, coordinator: int) -> Producer:
     return producer
 
 
-async def write(cluster: SimCluster, producer: Producer, number: int) -> None:
+async def write(cluster: SimCluster, producer: ProducerIdAndEpoch, number: int) -> None:
     """Produce a record of the transaction to the leader of a partition."""
     records = encode_batch(
         [Record(None, b"x", (), cluster.clock.time_ms())],
@@ -111,7 +111,9 @@ async def write(cluster: SimCluster, producer: Producer, number: int) -> None:
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
 
 
-async def end(cluster: SimCluster, coordinator: int, producer: Producer, *, commit: bool) -> None:
+async def end(
+    cluster: SimCluster, coordinator: int, producer: ProducerIdAndEpoch, *, commit: bool
+) -> None:
     """Decide the transaction."""
     request = end_txn.EndTxnRequest(
         transactional_id=NAME,

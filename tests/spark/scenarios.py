@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ottla.base.errors import ErrorCode
 from ottla.client.admin.topics import create_topic
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
-from ottla.client.table import read_table
 from ottla.streams import Topology
 from ottla.streams.spark.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.admin.offsets import committed_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
-from ottla.client.table import read_table
 from ottla.streams import (
     Serdes,
     SessionWindows,

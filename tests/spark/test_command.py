@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.streams.task.task import TopicRecord
 from ottla.testing.cluster import Cluster
 from ottla.testing.process import COMMAND

@@ -12,8 +12,8 @@ from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import committed_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
-from ottla.client.table import read_table
 from ottla.streams import Materialized, SchemaRegistry, Serde, Serdes, StreamsBuilder, Topology
 from ottla.streams.kafka_streams import KafkaStreams, State
 from ottla.streams.model.errors import StreamsError

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.streams import (
     KafkaStreams,
     KeyQuery,

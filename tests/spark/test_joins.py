@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.streams import Serdes, StreamsBuilder, Topology
 from ottla.streams.spark.query.query import start
 from ottla.testing.cluster import Cluster

@@ -12,11 +12,11 @@ from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets, committed_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.serdes.avro import avro_reader
-from ottla.client.table import read_table
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.spark.pipelines import jdbc

@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from ottla.base.errors import OttlaError
 from ottla.client.admin.offsets import committed_offsets
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.client.transaction import list_open
 from ottla.streams import Serdes, StreamsBuilder, Topology, TopologyTestDriver
 from ottla.streams.kafka_streams import KafkaStreams, State

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.streams import Serdes, StreamsBuilder, Topology
 from ottla.streams.settings.application import checkpoint_of
 from ottla.streams.spark.query.compile import QuerySettings

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.streams import (
     Processor,
     PunctuationType,

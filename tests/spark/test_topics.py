@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import SparkSession
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.testing.cluster import Cluster
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.alone]

@@ -1,8 +1,9 @@
 """Replicas: leader elections, reassignments and log directories (KIP-460, KIP-455, KIP-113)."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -33,6 +34,9 @@ from ottla.wire.messages.list_partition_reassignments import (
 )
 
 Key = tuple[str, int]
+
+# The folder of a log without a partition, which a broker of Ottla lists like a topic.
+_STRAY = re.compile(r".+-[0-9]+\.[^.]+-stray")
 
 
 class ElectionType(IntEnum):
@@ -65,6 +69,7 @@ class LogDirectory:
     """A log directory of a broker; sizes are -1 if the broker does not report them.
 
     `error_code` is not 0 if the directory is offline: then the broker does not know its replicas.
+    `strays` are the bytes of logs that are not served, by the names of their folders.
     """
 
     path: str
@@ -72,6 +77,7 @@ class LogDirectory:
     usable_bytes: int
     replicas: Mapping[Key, ReplicaSize]
     error_code: int = 0
+    strays: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,9 +295,15 @@ def directories_of(response: DescribeLogDirsResponse) -> list[LogDirectory]:
                     row.partition_size, row.offset_lag, row.is_future_key
                 )
                 for topic in result.topics
+                if not _STRAY.fullmatch(topic.name)
                 for row in topic.partitions
             },
             result.error_code,
+            {
+                topic.name: sum(row.partition_size for row in topic.partitions)
+                for topic in result.topics
+                if _STRAY.fullmatch(topic.name)
+            },
         )
         for result in response.results
     ]

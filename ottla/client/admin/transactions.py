@@ -45,7 +45,7 @@ class TransactionListing:
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class TransactionDescription:
     """A transaction; `start_ms` is -1 if none is open."""
 
     transactional_id: str
@@ -132,11 +132,11 @@ def read_transactions(
     return brokers.retry(attempt)
 
 
-def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction:
+def describe_transaction(brokers: Brokers, transactional_id: str) -> TransactionDescription:
     """Return a transaction; ApiError TRANSACTIONAL_ID_NOT_FOUND if the id is unknown."""
     request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
-    def attempt() -> Transaction:
+    def attempt() -> TransactionDescription:
         response = brokers.ask_transaction_coordinator(
             transactional_id, request, DescribeTransactionsResponse
         )
@@ -147,9 +147,9 @@ def describe_transaction(brokers: Brokers, transactional_id: str) -> Transaction
     return brokers.retry(attempt)
 
 
-def transaction(row: TransactionState, coordinator: int) -> Transaction:
+def transaction(row: TransactionState, coordinator: int) -> TransactionDescription:
     """Return a transaction of a response of DescribeTransactions."""
-    return Transaction(
+    return TransactionDescription(
         transactional_id=row.transactional_id,
         state=row.transaction_state,
         producer_id=row.producer_id,

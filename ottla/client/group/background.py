@@ -20,7 +20,7 @@ from ottla.base.user_code import LoggedErrors
 from ottla.client.brokers import Brokers, is_passing
 from ottla.client.errors import ClientError, NotReachable, TimedOut
 from ottla.client.group.assignors import PartitionAssignor, PartitionRacks
-from ottla.client.group.member import GroupSettings, Member, Verdict, leave
+from ottla.client.group.member import ClassicMember, GroupSettings, Verdict, leave
 from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
 from ottla.wire.messages.metadata import (
@@ -88,7 +88,7 @@ class GroupThread:
             is_proven=True,
             security=settings.security,
         )
-        self._member = Member(settings, assignors, self._brokers)
+        self._member = ClassicMember(settings, assignors, self._brokers)
         self._jobs: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()

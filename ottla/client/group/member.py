@@ -62,8 +62,8 @@ class Verdict(Enum):
     REMOVED = auto()
 
 
-class Member:
-    """The identity of one member in its group. For one thread."""
+class ClassicMember:
+    """One member of a group of the classic protocol. For one thread."""
 
     def __init__(
         self, settings: GroupSettings, assignors: Sequence[PartitionAssignor], brokers: Brokers

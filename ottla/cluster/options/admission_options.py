@@ -102,9 +102,9 @@ def pace_of(options: Snapshot) -> "handshakes.Pace":
     )
 
 
-def attempts_of(options: Snapshot) -> "attempts.Limits":
+def attempts_of(options: Snapshot) -> "attempts.AttemptLimits":
     """Return the delays after failed logins."""
-    return attempts.Limits(
+    return attempts.AttemptLimits(
         options.integer("connection.failed.authentication.delay.ms") / 1000,
         options.integer("connection.failed.authentication.delay.max.ms") / 1000,
         options.integer("connection.failed.authentication.free.count"),

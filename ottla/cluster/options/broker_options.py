@@ -358,6 +358,14 @@ _LOG = (
         minimum=1,
     ),
     _broker(
+        "log.stray.retention.ms",
+        LONG,
+        86_400_000,
+        "Milliseconds after which the log of a replica that was moved away while the broker was "
+        "away is removed; 0 keeps such logs.",
+        minimum=0,
+    ),
+    _broker(
         "log.initial.task.delay.ms",
         LONG,
         30_000,

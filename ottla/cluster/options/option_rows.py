@@ -20,7 +20,7 @@ _THROTTLED = re.compile(r"\d+:\d+")
 _HOST = re.compile(r"[0-9a-zA-Z\-%._:]+")
 
 
-class Limits(TypedDict, total=False):
+class RowProperties(TypedDict, total=False):
     """The optional properties of a row, besides name, type, default and description."""
 
     minimum: float
@@ -52,7 +52,7 @@ class CheckedOption(Option):
 class Rows:
     """Creates the rows of one scope; `limits` are the defaults of their optional properties."""
 
-    def __init__(self, scope: Scope, **limits: Unpack[Limits]) -> None:
+    def __init__(self, scope: Scope, **limits: Unpack[RowProperties]) -> None:
         self._scope = scope
         self._limits = limits
 
@@ -63,10 +63,10 @@ class Rows:
         default: Any,
         doc: str,
         check: Check | None = None,
-        **limits: Unpack[Limits],
+        **limits: Unpack[RowProperties],
     ) -> Option:
         """Return one row of a table."""
-        merged: Limits = {**self._limits, **limits}
+        merged: RowProperties = {**self._limits, **limits}
         if check is None:
             return Option(
                 name=name, type=kind, default=default, doc=doc, scope=self._scope, **merged

@@ -24,7 +24,7 @@ from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem
 from ottla.base.tasks import Tasks
-from ottla.cluster.zk.journal import Journal, Transaction
+from ottla.cluster.zk.journal import Journal, JournalEntry
 from ottla.cluster.zk.port import (
     ANY_VERSION,
     ConnectionSuspended,
@@ -44,10 +44,10 @@ from ottla.cluster.zk.stored_sessions import stored_ids
 from ottla.cluster.zk.tree import (
     ROOT,
     AppliedTransaction,
-    Change,
     ChangeKind,
     Node,
     Tree,
+    TreeChange,
     check_path,
     parent_of,
 )
@@ -116,7 +116,7 @@ class EmbeddedTree:
         self._child_watches: _Watches = {}
         self._failure: StorageError | None = None
         self._directory = directory or ""
-        self._unwritten: list[Transaction] = []
+        self._unwritten: list[JournalEntry] = []
         # The deliveries, in order, that follow when the unwritten transactions are durable.
         self._deliveries: list[Callable[[], object]] = []
         self._flusher: asyncio.Task[None] | None = None
@@ -138,7 +138,7 @@ class EmbeddedTree:
                 ended = [Delete(path) for path in self._tree.ephemerals(owner)]
                 time_ms = self.clock.time_ms()
                 applied = self._tree.apply(ended, owner, time_ms)
-                self._unwritten.append(Transaction(applied.zxid, applied.changes, time_ms))
+                self._unwritten.append(JournalEntry(applied.zxid, applied.changes, time_ms))
 
     @property
     def nodes(self) -> Mapping[str, Node]:
@@ -294,7 +294,7 @@ class EmbeddedTree:
         next other change.
         """
         if self._journal is not None and applied.changes:
-            self._unwritten.append(Transaction(applied.zxid, applied.changes, time_ms))
+            self._unwritten.append(JournalEntry(applied.zxid, applied.changes, time_ms))
             if self._is_shared or not applied.is_volatile:
                 self._begin_flush()
         for change in applied.changes:
@@ -306,7 +306,7 @@ class EmbeddedTree:
                 for session, watch in self._child_watches.pop(parent, {}):
                     self._deliver(partial(session.fire, watch, parent, event))
 
-    def _take_watches(self, change: Change) -> dict[tuple["EmbeddedSession", Watch], None]:
+    def _take_watches(self, change: TreeChange) -> dict[tuple["EmbeddedSession", Watch], None]:
         fired = self._data_watches.pop(change.path, {})
         if change.kind is ChangeKind.DELETE:
             # A watch of both kinds receives the deletion once.
@@ -354,7 +354,7 @@ class EmbeddedTree:
         remaining, self._deliveries = self._deliveries, []
         _call(remaining)
 
-    async def _write_batch(self, journal: Journal, batch: list[Transaction]) -> None:
+    async def _write_batch(self, journal: Journal, batch: list[JournalEntry]) -> None:
         try:
             if batch:
                 await self._files.in_background(partial(journal.write, batch))

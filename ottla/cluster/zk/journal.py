@@ -21,7 +21,7 @@ from typing import NamedTuple
 from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.base.files import File, FileSystem, Lock, keep_others_out, make_directories_durably
-from ottla.cluster.zk.tree import Change, ChangeKind, Node, Tree
+from ottla.cluster.zk.tree import ChangeKind, Node, Tree, TreeChange
 from ottla.wire.records.batch import crc32c
 
 _log = logging.getLogger(__name__)
@@ -56,15 +56,15 @@ class DirectoryInUse(StorageError):
     """Another process, or another tree of this process, has the directory open."""
 
 
-class Transaction(NamedTuple):
+class JournalEntry(NamedTuple):
     """Changes that were applied together, at a time in ms since 1970 (0 if it is not known)."""
 
     zxid: int
-    changes: Sequence[Change]
+    changes: Sequence[TreeChange]
     time_ms: int
 
 
-def encode_frame(batch: Sequence[Transaction]) -> bytes:
+def encode_frame(batch: Sequence[JournalEntry]) -> bytes:
     """Return a batch in the format of the journal."""
     parts: list[bytes] = []
     for transaction in batch:
@@ -78,7 +78,7 @@ def encode_frame(batch: Sequence[Transaction]) -> bytes:
     return _FRAME.pack(_FRAME_MARK, len(payload), crc32c(payload)) + payload
 
 
-def decode_batch(payload: bytes) -> Iterator[Transaction]:
+def decode_batch(payload: bytes) -> Iterator[JournalEntry]:
     """Yield the transactions of a frame whose checksum is correct."""
     position = 0
     while position < len(payload):
@@ -96,8 +96,8 @@ def decode_batch(payload: bytes) -> Iterator[Transaction]:
             position += path_length
             data = payload[position : position + length]
             position += length
-            changes.append(Change(ChangeKind(kind), path, data, owner))
-        yield Transaction(zxid, changes, time_ms)
+            changes.append(TreeChange(ChangeKind(kind), path, data, owner))
+        yield JournalEntry(zxid, changes, time_ms)
 
 
 def frame_at(content: bytes, position: int) -> bytes | None:
@@ -355,7 +355,7 @@ class Journal:
         size = self._file.size() if self._file is not None else 0
         return size > max(JOURNAL_BYTES_MIN, 2 * self._snapshot_bytes)
 
-    def write(self, batch: Sequence[Transaction]) -> None:
+    def write(self, batch: Sequence[JournalEntry]) -> None:
         """Append a batch and return once it is durable; after an OSError the journal is unusable."""
         assert self._file is not None, "the journal is not open"
         self._file.append(encode_frame(batch))

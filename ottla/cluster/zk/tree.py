@@ -56,7 +56,7 @@ class ChangeKind(IntEnum):
     DELETE = 3
 
 
-class Change(NamedTuple):
+class TreeChange(NamedTuple):
     """One effect of an operation, as it is journalled: with the final name of a sequential node."""
 
     kind: ChangeKind
@@ -70,7 +70,7 @@ class AppliedTransaction(NamedTuple):
 
     zxid: int
     results: list[Result]
-    changes: list[Change]
+    changes: list[TreeChange]
     is_volatile: bool
 
 
@@ -147,7 +147,7 @@ class Tree:
         """Apply all operations as one transaction, or raise the error of the first that fails."""
         at = _Moment(self.last_zxid + 1, time_ms)
         results: list[Result] = []
-        changes: list[Change] = []
+        changes: list[TreeChange] = []
         self._undo.clear()
         is_volatile = True
         try:
@@ -167,7 +167,7 @@ class Tree:
             self.last_zxid = at.zxid
         return AppliedTransaction(at.zxid, results, changes, is_volatile)
 
-    def replay(self, zxid: int, changes: Iterable[Change], time_ms: int) -> None:
+    def replay(self, zxid: int, changes: Iterable[TreeChange], time_ms: int) -> None:
         """Repeat a journalled transaction."""
         at = _Moment(zxid, time_ms)
         self._undo.clear()
@@ -186,7 +186,9 @@ class Tree:
             self._put(path, node)
         self.last_zxid = last_zxid
 
-    def _do(self, operation: Operation, owner: int, at: "_Moment") -> tuple[Result, Change | None]:
+    def _do(
+        self, operation: Operation, owner: int, at: "_Moment"
+    ) -> tuple[Result, TreeChange | None]:
         if isinstance(operation, Create):
             path = operation.path
             if operation.sequential:
@@ -194,22 +196,22 @@ class Tree:
             holder = owner if operation.ephemeral else NO_OWNER
             data = bytes(operation.data)
             self._create(path, data, holder, at)
-            return path, Change(ChangeKind.CREATE, path, data, holder)
+            return path, TreeChange(ChangeKind.CREATE, path, data, holder)
         path = operation.path
         self._check_version(path, operation.version)
         if isinstance(operation, SetData):
             data = bytes(operation.data)
             self._set(path, data, at)
-            return self.stat(path), Change(ChangeKind.SET, path, data)
+            return self.stat(path), TreeChange(ChangeKind.SET, path, data)
         if isinstance(operation, Delete):
             if self._children[path]:
                 raise NotEmpty(path)
             self._delete(path)
-            return None, Change(ChangeKind.DELETE, path)
+            return None, TreeChange(ChangeKind.DELETE, path)
         assert isinstance(operation, Check)
         return None, None
 
-    def _was_ephemeral(self, change: Change) -> bool:
+    def _was_ephemeral(self, change: TreeChange) -> bool:
         if change.kind is ChangeKind.CREATE:
             return change.owner != NO_OWNER
         if change.kind is ChangeKind.SET:

@@ -8,11 +8,12 @@ neither a page nor a line of the download shows a row that was not written.
 
 import json
 from collections.abc import Mapping
+from sqlite3 import Row
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.logs import one_line
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 
 MAX_ROWS = 100_000
 _TABLE = """

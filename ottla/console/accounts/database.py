@@ -21,7 +21,6 @@ _ATTEMPTS, _PAUSE_S = 100, 0.05
 
 _log = logging.getLogger(__name__)
 
-Row = sqlite3.Row
 Values = Sequence[Any] | Mapping[str, Any]
 """The values of a statement, by position or by name."""
 
@@ -50,7 +49,7 @@ class Database:
             self._connection = sqlite3.connect(
                 path, isolation_level=None, check_same_thread=False, timeout=5
             )
-            self._connection.row_factory = Row
+            self._connection.row_factory = sqlite3.Row
             # Readers do not wait for writers, and a commit costs no sync: a crash of the machine
             # may lose the last changes, never the file.
             self._switch_to_wal()
@@ -66,15 +65,15 @@ class Database:
         with self._lock:
             self._connection.executescript(statements)
 
-    def rows(self, statement: str, values: Values = ()) -> list[Row]:
+    def rows(self, statement: str, values: Values = ()) -> list[sqlite3.Row]:
         """Return all rows of a query."""
         with self._lock:
             return self._connection.execute(statement, values).fetchall()
 
-    def row(self, statement: str, values: Values = ()) -> Row | None:
+    def row(self, statement: str, values: Values = ()) -> sqlite3.Row | None:
         """Return the first row of a query, or None."""
         with self._lock:
-            row: Row | None = self._connection.execute(statement, values).fetchone()
+            row: sqlite3.Row | None = self._connection.execute(statement, values).fetchone()
             return row
 
     def change(self, statement: str, values: Values = ()) -> int:

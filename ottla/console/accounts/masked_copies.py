@@ -1,11 +1,13 @@
 """Copies of topics, which have the masking rules of the topics that they copy."""
 
 from dataclasses import replace
+from functools import partial
 
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.messages.copying import RecordCopy, copy_topic
+from ottla.console.model.messages.masking import require_unmasked
 from ottla.operations.changes import Change
+from ottla.operations.mirror.once import RecordCopy, copy_topic
 from ottla.operations.survey.connections import ClusterConnection
 
 
@@ -26,11 +28,8 @@ def copy_masked(
     def follow() -> None:
         counts.append(masking.follow(source, target))
 
-    change = copy_topic(
-        connection,
-        source,
-        target,
-        records=RecordCopy(reader.rules, follow) if with_records else None,
-    )
+    permit = partial(require_unmasked, reader.rules, purpose="copy its records")
+    records = RecordCopy(permit, follow) if with_records else None
+    change = copy_topic(connection, source, target, records)
     count = sum(counts)
     return replace(change, notes=(*change.notes, f"{count} masking rules")) if count else change

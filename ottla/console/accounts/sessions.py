@@ -7,10 +7,11 @@ deleted or gets another password or role. Its CSRF token is in every form.
 import hashlib
 import hmac
 import secrets
+from sqlite3 import Row
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 from ottla.console.accounts.users import User, Users
 
 IDLE_MS = 12 * 3600 * 1000

@@ -5,11 +5,12 @@ The first start creates `admin` with a one-time password, which must be replaced
 
 import re
 from collections.abc import Sequence
+from sqlite3 import Row
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import OttlaError
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 from ottla.console.accounts.passwords import (
     MAX_LENGTH,
     MIN_LENGTH,

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from ottla.base.errors import ConfigError
+from ottla.net.web_requests import WebRequest
 
 NAME_LENGTH = 80
 NO_SECRET = "-"  # noqa: S105 - no secret
@@ -137,14 +138,6 @@ class Notification(NamedTuple):
     labels: Mapping[str, str]
 
 
-class HttpRequest(NamedTuple):
-    """A POST request with JSON."""
-
-    url: str
-    headers: Mapping[str, str]
-    body: bytes
-
-
 def check_url(url: str) -> None:
     """Raise ConfigError unless a text is an http or https URL with a host and without a password."""
     try:
@@ -160,7 +153,7 @@ def check_url(url: str) -> None:
         raise ConfigError(f"the URL may have {_URL_LENGTH} printable ASCII characters")
 
 
-def request_of(channel: Channel, notification: Notification, now_ms: int) -> HttpRequest:
+def request_of(channel: Channel, notification: Notification, now_ms: int) -> WebRequest:
     """Return the request that carries a notification, signed if the channel has a secret."""
     headers = {"content-type": "application/json; charset=utf-8"}
     text = _cut(f"{notification.title}\n{notification.text}", _TEXT_BYTES)
@@ -234,13 +227,13 @@ def _check_mail(mail: MailSettings | None) -> None:
 
 def _webhook(
     channel: Channel, notification: Notification, headers: Mapping[str, str], now_ms: int
-) -> HttpRequest:
+) -> WebRequest:
     """Return our own format; the signature covers the timestamp, a dot and the body."""
     fields = {"title": notification.title, "text": notification.text, "at_ms": now_ms}
     request = _json(channel.url, headers, fields | {"labels": dict(notification.labels)})
     if not channel.secret:
         return request
-    signed = f"{now_ms}.".encode() + request.body
+    signed = f"{now_ms}.".encode() + (request.body or b"")
     signature = hmac.new(channel.secret.encode(), signed, hashlib.sha256).hexdigest()
     header = {_SIGNATURE_HEADER: f"t={now_ms},sha256={signature}"}
     return request._replace(headers={**request.headers, **header})
@@ -273,5 +266,5 @@ def _slack_text(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _json(url: str, headers: Mapping[str, str], value: Mapping[str, Any]) -> HttpRequest:
-    return HttpRequest(url, headers, json.dumps(value, ensure_ascii=False).encode())
+def _json(url: str, headers: Mapping[str, str], value: Mapping[str, Any]) -> WebRequest:
+    return WebRequest(url, json.dumps(value, ensure_ascii=False).encode(), headers)

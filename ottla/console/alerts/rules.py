@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.messages.patterns import Pattern
+from ottla.base.text.patterns import Expression
 
 NAME_LENGTH = 80
 _PATTERN_LENGTH = 500
@@ -105,7 +105,7 @@ class Rule:
             raise ConfigError(f"repeat_s is {self.repeat_s}: use 0, or 60 to {7 * _DAY_S} seconds")
         if len(self.targets) > _PATTERN_LENGTH:
             raise ConfigError(f"targets has more than {_PATTERN_LENGTH} characters")
-        Pattern(self.targets)
+        Expression(self.targets)
 
     def applies_to(self, cluster: str) -> bool:
         """Return True if the rule is about a cluster."""
@@ -117,5 +117,5 @@ class Rule:
 
 
 @functools.lru_cache(256)
-def _pattern(text: str) -> Pattern:
-    return Pattern(text)
+def _pattern(text: str) -> Expression:
+    return Expression(text)

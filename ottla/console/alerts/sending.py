@@ -6,7 +6,6 @@ which is a secret.
 Not done: proxies.
 """
 
-import http.client
 import smtplib
 import socket
 import ssl
@@ -17,7 +16,6 @@ from ottla.base.errors import OttlaError
 from ottla.console.alerts.addresses import Network, resolve
 from ottla.console.alerts.channels import (
     Channel,
-    HttpRequest,
     MailSettings,
     Notification,
     Security,
@@ -25,6 +23,7 @@ from ottla.console.alerts.channels import (
     refusal_of,
     request_of,
 )
+from ottla.net.web_requests import WebRequest, WebResponse, send_directly
 
 TIMEOUT_S = 10.0
 _ANSWER_BYTES = 4096
@@ -43,37 +42,25 @@ def send(
             _send_mail(channel.mail, notification, now_ms, allowed)
             return
         request = request_of(channel, notification, now_ms)
-        status, body = _post(request, allowed)
-    except (OSError, http.client.HTTPException, smtplib.SMTPException) as error:
+        response = _post(request, allowed)
+    except (OSError, smtplib.SMTPException) as error:
         raise NotSent(f"{channel.destination} cannot be reached: {_reason(error)}") from None
-    if refusal := refusal_of(channel.kind, status, body):
+    if refusal := refusal_of(channel.kind, response.status, response.body):
         raise NotSent(refusal)
 
 
-def _post(request: HttpRequest, allowed: Sequence[Network]) -> tuple[int, bytes]:
+def _post(request: WebRequest, allowed: Sequence[Network]) -> WebResponse:
     parts = urlsplit(request.url)
-    host = parts.hostname or ""
-    is_secure = parts.scheme == "https"
-    port = parts.port or (443 if is_secure else 80)
-    address = resolve(host, port, allowed)
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT_S)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     # The socket goes to the address that was checked: the name is not resolved again.
-    plain = socket.create_connection((address, port), timeout=TIMEOUT_S)
-    connection.sock = plain
-    try:
-        if is_secure:
-            context = ssl.create_default_context()
-            connection.sock = context.wrap_socket(plain, server_hostname=host)
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-        default = 443 if is_secure else 80
-        name = f"[{host}]" if ":" in host else host
-        header = {"host": name if port == default else f"{name}:{port}", "connection": "close"}
-        connection.request("POST", target, request.body, {**request.headers, **header})
-        response = connection.getresponse()
-        return response.status, response.read(_ANSWER_BYTES)
-    finally:
-        connection.close()
-        plain.close()
+    address = resolve(parts.hostname or "", port, allowed)
+    return send_directly(
+        request,
+        timeout_s=TIMEOUT_S,
+        bytes_max=_ANSWER_BYTES,
+        is_cut=True,
+        address=address,
+    )
 
 
 class _Server(smtplib.SMTP):
@@ -111,4 +98,4 @@ def _reason(error: Exception) -> str:
         return f"the mail server returns the code {error.smtp_code}"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return type(error).__name__
+    return type(error.__cause__ or error).__name__

@@ -8,10 +8,11 @@ import dataclasses
 import json
 from dataclasses import dataclass
 from enum import Enum
+from sqlite3 import Row
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 from ottla.console.alerts.channels import Channel, ChannelKind, MailSettings, Security
 from ottla.console.alerts.evaluation import Incident, Key, Silence
 from ottla.console.alerts.rules import Rule, RuleKind, Severity

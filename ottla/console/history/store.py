@@ -6,8 +6,9 @@ seen for 7 days are deleted.
 """
 
 from collections.abc import Iterable, Sequence
+from sqlite3 import Row
 
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 from ottla.console.history.points import (
     LEVELS,
     Kind,

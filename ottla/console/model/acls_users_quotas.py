@@ -5,9 +5,8 @@ Each function raises Unsupported if the cluster lacks the API; `supported` lists
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
-from ipaddress import ip_address
 from typing import TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
@@ -24,8 +23,12 @@ from ottla.client.admin.acls import (
 from ottla.client.brokers import Brokers
 from ottla.client.connection import Connection
 from ottla.client.errors import Unsupported
-from ottla.operations.changes import MASKED, Change, require_confirmation
+from ottla.operations.access import changes
+from ottla.operations.access.changes import entity_text
+from ottla.operations.access.entries import check_addable, word_of, words_of
+from ottla.operations.changes import Change, require_confirmation
 from ottla.operations.survey.connections import ClusterConnection
+from ottla.security.acls import permissions_for
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_user_scram_credentials import (
@@ -122,30 +125,10 @@ def list_acls(connection: ClusterConnection) -> list[Acl]:
 def create_acl(connection: ClusterConnection, acl: Acl) -> Change:
     """Add an ACL; ConfigError for an unknown word, or a principal or host that never matches."""
     binding = _binding(acl)
-    _check_principal(acl.principal)
-    _check_host(acl.host)
-    _ask(connection, lambda brokers: acls.create_acls(brokers, [binding]))
-    return Change(connection.name, "acl.create", acl.resource_name, after=_audited(acl))
-
-
-def _check_principal(principal: str) -> None:
-    kind, colon, name = principal.partition(":")
-    if not (kind and colon and name):
-        raise ConfigError(
-            f"principal {principal!r} has no type or no name: write it as in User:ann"
-        )
-
-
-def _check_host(host: str) -> None:
-    """Raise ConfigError for a host name: brokers compare the addresses of clients only."""
-    if host == "*":
-        return
-    try:
-        ip_address(host)
-    except ValueError:
-        raise ConfigError(
-            f"host {host!r} is neither * nor an IP address, which is all that brokers compare"
-        ) from None
+    check_addable(binding)
+    with connection.brokers() as brokers:
+        (change,) = changes.add_entries(brokers, [binding], cluster=connection.name)
+    return change
 
 
 def last_allowing(rows: Iterable[Acl]) -> frozenset[Acl]:
@@ -166,8 +149,10 @@ def _allowing(acl: Acl) -> set[tuple[str, str, str, str]]:
     name, kind = acl.resource_name, acl.resource_type
     patterns = {("literal", "*"), (acl.pattern_type, name)}
     patterns |= {("prefixed", name[:end]) for end in range(1, len(name) + 1)}
-    operations = {acl.operation, "all", *_IMPLIED_BY.get(acl.operation, ())}
-    return {(kind, operation, *pattern) for operation in operations for pattern in patterns}
+    permissions = permissions_for(_member(AclOperation, acl.operation, "operation"))
+    return {
+        (kind, word_of(permission), *pattern) for permission in permissions for pattern in patterns
+    }
 
 
 def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) -> Change:
@@ -176,9 +161,11 @@ def delete_acl(connection: ClusterConnection, acl: Acl, *, confirmation: str) ->
     """
     require_confirmation(acl.principal, confirmation, verb="delete the ACL", kind="its principal")
     binding = _binding(acl)
-    if not _ask(connection, lambda brokers: acls.delete_acls(brokers, [binding])):
+    with connection.brokers() as brokers:
+        removed = changes.remove_entries(brokers, [binding], cluster=connection.name)
+    if not removed:
         raise ConfigError("there is no such ACL: it may have been deleted already")
-    return Change(connection.name, "acl.delete", acl.resource_name, before=_audited(acl))
+    return removed[0]
 
 
 def list_users(connection: ClusterConnection) -> list[UserRow]:
@@ -209,9 +196,8 @@ def set_password(
             f"{iterations} iterations: use {scram.ITERATIONS_MIN} to {scram.ITERATIONS_MAX}"
         )
     row = scram.ScramUpsertion(user, scram.mechanism_of(mechanism), password, iterations)
-    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, [row]))
-    after = {"mechanism": mechanism, "iterations": str(iterations), "password": MASKED}
-    return Change(connection.name, "user.set-password", user, after=after)
+    with connection.brokers() as brokers:
+        return changes.set_password(brokers, row, cluster=connection.name)
 
 
 def delete_credential(
@@ -223,8 +209,8 @@ def delete_credential(
     """
     require_confirmation(user, confirmation, verb="delete the credential", kind="the user's name")
     row = scram.ScramDeletion(user, scram.mechanism_of(mechanism))
-    _ask(connection, lambda brokers: scram.alter_user_scram_credentials(brokers, deletions=[row]))
-    return Change(connection.name, "user.delete-credential", user, before={"mechanism": mechanism})
+    with connection.brokers() as brokers:
+        return changes.delete_credential(brokers, row, cluster=connection.name)
 
 
 def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
@@ -232,7 +218,7 @@ def list_quotas(connection: ClusterConnection) -> list[QuotaRow]:
     rows = _ask(connection, quotas.describe_client_quotas)
     return [
         QuotaRow(row.entity, row.values)
-        for row in sorted(rows, key=lambda row: _entity_text(row.entity))
+        for row in sorted(rows, key=lambda row: entity_text(row.entity))
     ]
 
 
@@ -248,29 +234,13 @@ def alter_quota(
         )
     if not limits:
         raise ConfigError("the request changes no limit: set or remove at least one")
-    known = {_entity_text(row.entity): row.limits for row in list_quotas(connection)}
-    before = known.get(_entity_text(entity), {})
     assign = {name: limit for name, limit in limits.items() if limit is not None}
     delete = [name for name, limit in limits.items() if limit is None]
-    _ask(
-        connection,
-        lambda brokers: quotas.alter_client_quotas(brokers, entity, assign, delete=delete),
-    )
-    return Change(
-        connection.name,
-        "quota.alter",
-        _entity_text(entity),
-        before={name: str(before[name]) for name in limits if name in before},
-        after={name: str(limit) for name, limit in assign.items()},
-    )
+    with connection.brokers() as brokers:
+        return changes.alter_quota(brokers, entity, assign, delete, cluster=connection.name)
 
 
 ENTITY_TYPES = quotas.TYPES
-# Operations that allow another one, too (as in Kafka's StandardAuthorizer).
-_IMPLIED_BY = {
-    "describe": ("read", "write", "delete", "alter"),
-    "describe_configs": ("alter_configs",),
-}
 _PROBES = (DescribeAclsRequest, DescribeUserScramCredentialsRequest, DescribeClientQuotasRequest)
 
 
@@ -306,38 +276,26 @@ def _binding(acl: Acl) -> AclBinding:
 
 
 def _acl(binding: AclBinding) -> Acl:
-    pattern, entry = binding
-    return Acl(
-        resource_type=_word(pattern.resource_type),
-        resource_name=pattern.name or "",
-        pattern_type=_word(pattern.pattern_type),
-        principal=entry.principal or "",
-        host=entry.host or "",
-        operation=_word(entry.operation),
-        permission=_word(entry.permission_type),
-    )
-
-
-def _word(member: Enum) -> str:
-    return member.name.lower().replace("_", "-")
+    return Acl(**words_of(binding))
 
 
 # These are for filters, and for numbers that the client does not know.
 _NOT_STORED = ("unknown", "any", "match")
 
 
+def _members(kind: type[E]) -> dict[str, E]:
+    return {word_of(member): member for member in kind if word_of(member) not in _NOT_STORED}
+
+
 def _member(kind: type[E], word: str, subject: str) -> E:
-    members = {_word(member): member for member in kind if _word(member) not in _NOT_STORED}
+    members = _members(kind)
     if word not in members:
         raise ConfigError(f"{word!r} is not a known {subject}: choose one of {', '.join(members)}")
     return members[word]
 
 
-def _audited(acl: Acl) -> dict[str, str]:
-    return asdict(acl)
-
-
-def _entity_text(entity: Mapping[str, str | None]) -> str:
-    return ", ".join(
-        f"{kind} {'(default)' if name is None else name}" for kind, name in sorted(entity.items())
-    )
+# The words of ACLs, in the order of Kafka's numbers.
+RESOURCE_TYPES = tuple(_members(ResourceType))
+PATTERN_TYPES = tuple(_members(PatternType))
+OPERATIONS = tuple(_members(AclOperation))
+PERMISSIONS = tuple(_members(PermissionType))

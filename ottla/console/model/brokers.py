@@ -58,6 +58,8 @@ class LogDirectoryRow:
     usable_bytes: int | None
     replicas: tuple[ReplicaInDirectory, ...]
     error: str = ""
+    # The folders and bytes of logs that belong to no replica of the broker.
+    strays: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +166,5 @@ def _directory_row(row: LogDirectory) -> LogDirectoryRow:
     ]
     total, usable = (None if size < 0 else size for size in (row.total_bytes, row.usable_bytes))
     error = error_of(row.error_code)
-    return LogDirectoryRow(row.path, total, usable, tuple(replicas), str(error or ""))
+    strays = tuple(sorted(row.strays.items()))
+    return LogDirectoryRow(row.path, total, usable, tuple(replicas), str(error or ""), strays)

@@ -11,7 +11,9 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import ConfigEntry, ConfigSource, Resource, ResourceType
 from ottla.client.admin.configs import alter_config as alter
 from ottla.console.effects import effect_of, shown_value
+from ottla.operations import configs
 from ottla.operations.changes import MASKED, Change
+from ottla.operations.configs import DEFAULT
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import read_metadata
 from ottla.operations.survey.options import read_options
@@ -132,18 +134,21 @@ def alter_config(
 ) -> Change:
     """Set some options and reset others, all or nothing; ApiError INVALID_CONFIG."""
     plan = plan_change(connection, resource, assign=assign, delete=delete)
+    before = {row.name: _audited(row, row.before) for row in plan.differences}
+    # A broker that has not heard of the last change yet sees no difference.
+    after = dict.fromkeys(delete, DEFAULT)
+    after |= {row.name: _audited(row, row.after) for row in plan.differences}
     with connection.brokers() as brokers:
-        alter(brokers, _target(resource), assign=assign, delete=delete)
+        change = configs.alter(
+            brokers,
+            _target(resource),
+            assign or {},
+            delete,
+            known=(before, after),
+            cluster=connection.name,
+        )
     connection.forget()
-    return Change(
-        connection.name,
-        f"{resource.kind}.alter-config",
-        resource.name or "all brokers",
-        before={row.name: _audited(row, row.before) for row in plan.differences},
-        # A broker that has not heard of the last change yet sees no difference.
-        after=dict.fromkeys(delete, _DEFAULT)
-        | {row.name: _audited(row, row.after) for row in plan.differences},
-    )
+    return change
 
 
 def _target(resource: ConfigResource) -> Resource:
@@ -218,10 +223,9 @@ def _difference(rows: Mapping[str, ConfigRow], name: str, value: str | None) -> 
 def _audited(row: ConfigDifference, value: str | None) -> str:
     if row.is_hidden:
         return MASKED
-    return _DEFAULT if value is None else value
+    return DEFAULT if value is None else value
 
 
-_DEFAULT = "(default)"
 _TYPES = {
     ConfigKind.TOPIC: ResourceType.TOPIC,
     ConfigKind.BROKER: ResourceType.BROKER,

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.client.admin import groups as admin
-from ottla.client.admin import offsets as admin_offsets
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.operations.changes import Change, require_confirmation
 from ottla.operations.lag.ages import UNKNOWN, Age, ages_of
+from ottla.operations.offsets import groups as group_changes
 from ottla.operations.survey import groups as requests
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import Key, read_metadata
@@ -269,11 +269,11 @@ def topology_of(detail: GroupDetail) -> Mapping[str, tuple[Key, ...]]:
 def remove_members(connection: ClusterConnection, group_id: str, *, reason: str = "") -> Change:
     """Remove all members of a group; running consumers rejoin."""
     with connection.brokers() as brokers:
-        group = admin.describe_group(brokers, group_id)
-        admin.remove_members(brokers, group, reason=reason)
+        change = group_changes.remove_members(
+            brokers, group_id, reason=reason, cluster=connection.name
+        )
     connection.forget()
-    members = ", ".join(member.member_id for member in group.members)
-    return Change(connection.name, "group.remove-members", group_id, before={"members": members})
+    return change
 
 
 def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: str) -> Change:
@@ -283,11 +283,9 @@ def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: 
     """
     require_confirmation(group_id, confirmation, verb="delete the group", kind="its id")
     with connection.brokers() as brokers:
-        committed = admin_offsets.committed_offsets(brokers, group_id, require_stable=False)
-        admin.delete_group(brokers, group_id)
+        change = group_changes.delete_group(brokers, group_id, cluster=connection.name)
     connection.forget()
-    before = {f"{topic}-{number}": str(row.offset) for (topic, number), row in committed.items()}
-    return Change(connection.name, "group.delete", group_id, before=before)
+    return change
 
 
 def _row(

@@ -7,6 +7,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import replicas
 from ottla.client.admin.replicas import LogDirectory, ReplicaSize
 from ottla.client.admin.topics import Partition, Topic
+from ottla.operations import elections
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.directories import read_topic_directories
@@ -143,19 +144,10 @@ def elect_leaders(
     """Elect preferred leaders of these partitions (None: all), or any live replica if `unclean`,
     which can lose records.
     """
-    before = read_metadata(connection, is_fresh=True).leaders()
-    kind = replicas.ElectionType.UNCLEAN if unclean else replicas.ElectionType.PREFERRED
     with connection.brokers() as brokers:
-        elected = sorted(replicas.elect_leaders(brokers, partitions, election_type=kind))
+        change = elections.elect(brokers, partitions, unclean=unclean, cluster=connection.name)
     connection.forget()
-    after = read_metadata(connection, is_fresh=True).leaders()
-    return Change(
-        connection.name,
-        "partition.elect-unclean-leader" if unclean else "partition.elect-preferred-leader",
-        f"{len(elected)} partitions",
-        before={f"{topic}-{n}": str(before.get((topic, n), "none")) for topic, n in elected},
-        after={f"{topic}-{n}": str(after.get((topic, n), "none")) for topic, n in elected},
-    )
+    return change
 
 
 def skew(amounts: Sequence[int]) -> float:

@@ -161,22 +161,14 @@ def execute(
                 f"{move.topic}-{move.partition} has the replicas {_text(replicas or ()) or 'none'} "
                 f"now, not {_text(move.before)} as in the plan. Make the plan again.",
             )
-    plan = execution.Plan(
+    plan = execution.MovePlan(
         {(move.topic, move.partition): move.before for move in moves},
         {(move.topic, move.partition): move.after for move in moves},
     )
     with connection.brokers() as brokers:
-        execution.start(brokers, plan, throttle_bytes_per_s)
+        change = execution.start(brokers, plan, throttle_bytes_per_s, cluster=connection.name)
     connection.forget()
-    limit = "none" if throttle_bytes_per_s is None else f"{throttle_bytes_per_s} bytes/s"
-    return Change(
-        connection.name,
-        "partition.reassign",
-        f"{len(moves)} partitions",
-        before={f"{move.topic}-{move.partition}": _text(move.before) for move in moves},
-        after={f"{move.topic}-{move.partition}": _text(move.after) for move in moves},
-        notes=(f"throttle {limit}",),
-    )
+    return change
 
 
 def list_running(connection: ClusterConnection) -> list[RunningMove]:
@@ -215,15 +207,11 @@ def cancel(connection: ClusterConnection, partitions: Sequence[Key] | None = Non
     with connection.brokers() as brokers:
         running = admin.list_partition_reassignments(brokers)
         keys = list(running) if partitions is None else list(partitions)
-        if keys:
-            admin.alter_partition_reassignments(brokers, dict.fromkeys(keys))
+        moves = {key: running[key].replicas if key in running else () for key in keys}
+        cancellation = execution.Cancellation(moves, {})
+        change = execution.cancel(brokers, cancellation, cluster=connection.name).change
     connection.forget()
-    return Change(
-        connection.name,
-        "partition.cancel-reassignment",
-        f"{len(keys)} partitions",
-        before={f"{t}-{n}": _text(running[t, n].replicas) for t, n in keys if (t, n) in running},
-    )
+    return change
 
 
 def read_throttle(connection: ClusterConnection) -> Throttle:
@@ -234,26 +222,12 @@ def read_throttle(connection: ClusterConnection) -> Throttle:
 
 def change_throttle(connection: ClusterConnection, bytes_per_s: int) -> Change:
     """Change the limit of all brokers that have one; ConfigError if none has."""
-    changed = throttles.change(connection, bytes_per_s)
-    return Change(
-        connection.name,
-        "partition.change-throttle",
-        f"{len(changed)} brokers",
-        after={f"broker {node}": f"{bytes_per_s} bytes/s" for node in changed},
-    )
+    return throttles.change(connection, bytes_per_s)
 
 
 def remove_throttle(connection: ClusterConnection) -> Change:
     """Remove the limits of all brokers and topics, as `--verify` does when moves are complete."""
-    before = read_throttle(connection)
-    throttles.remove(connection)
-    limits = {**before.leader_bytes_per_s, **before.follower_bytes_per_s}
-    return Change(
-        connection.name,
-        "partition.remove-throttle",
-        f"{len(limits)} brokers",
-        before={f"broker {node}": f"{limit} bytes/s" for node, limit in sorted(limits.items())},
-    )
+    return throttles.remove(connection)
 
 
 def _assignment(metadata: Metadata) -> Assignment:

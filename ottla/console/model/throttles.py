@@ -5,14 +5,15 @@ from collections.abc import Mapping
 from ottla.base.errors import ConfigError
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change
 from ottla.operations.moves.throttles import (
     FOLLOWER_RATE,
     LEADER_RATE,
     RATES,
     REPLICAS,
+    change_rates,
     check_rate,
-    clear,
-    set_rates,
+    remove_rates,
 )
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import read_metadata
@@ -37,25 +38,26 @@ def read(connection: ClusterConnection) -> tuple[dict[int, int], dict[int, int],
     return leader, follower, tuple(sorted(name for name, row in options.items() if _is_set(row)))
 
 
-def change(connection: ClusterConnection, bytes_per_s: int) -> list[int]:
-    """Change the rate of all brokers that have one; return their ids."""
+def change(connection: ClusterConnection, bytes_per_s: int) -> Change:
+    """Change the rate of all brokers that have one; ConfigError if none has."""
     check_rate(bytes_per_s)
     leader, follower, _ = read(connection)
     nodes = sorted({*leader, *follower})
     if not nodes:
         raise ConfigError("no broker has a replication throttle: start a reassignment with one")
     with connection.brokers() as brokers:
-        set_rates(brokers, nodes, bytes_per_s)
+        changed = change_rates(brokers, nodes, bytes_per_s, cluster=connection.name)
     connection.forget()
-    return nodes
+    return changed
 
 
-def remove(connection: ClusterConnection) -> None:
+def remove(connection: ClusterConnection) -> Change:
     """Remove the rates of all brokers and the throttled replicas of all topics."""
     leader, follower, topics = read(connection)
     with connection.brokers() as brokers:
-        clear(brokers, sorted({*leader, *follower}), topics, rates=RATES)
+        changed = remove_rates(brokers, {**leader, **follower}, topics, cluster=connection.name)
     connection.forget()
+    return changed
 
 
 def _rates(brokers: Brokers, node: int) -> dict[str, int]:

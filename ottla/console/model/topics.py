@@ -6,13 +6,13 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.uuids import uuid_text
-from ottla.client.admin import records
 from ottla.client.admin import topics as admin
 from ottla.client.admin.configs import ConfigEntry, ConfigSource, Resource, ResourceType
 from ottla.client.admin.records import TO_THE_END
 from ottla.client.admin.replicas import LogDirectory
 from ottla.console.model.messages.statistics import TopicStatistics as TopicStatistics
 from ottla.console.model.messages.statistics import read_statistics as read_statistics
+from ottla.operations import topics as changes
 from ottla.operations.changes import MASKED, Change, require_confirmation
 from ottla.operations.numbers import INT_MAX
 from ottla.operations.survey.connections import ClusterConnection
@@ -141,23 +141,19 @@ def create_topic(
     _check_number("partitions", topic.partitions, INT_MAX)
     _check_number("replicas", topic.replication_factor, _REPLICAS_MAX)
     with connection.brokers() as brokers:
-        created = admin.create_topic(
+        change = changes.create(
             brokers,
             topic.name,
             partitions=topic.partitions,
             replication_factor=topic.replication_factor,
             config=topic.config,
             validate_only=validate_only,
+            cluster=connection.name,
         )
     connection.forget()
     if not validate_only:
         _wait_for_leaders(connection, topic.name)
-    numbers = {
-        "partitions": str(created.partitions),
-        "replication_factor": str(created.replication_factor),
-    }
-    action = "topic.validate" if validate_only else "topic.create"
-    return Change(connection.name, action, topic.name, after={**numbers, **topic.config})
+    return change
 
 
 def _wait_for_leaders(connection: ClusterConnection, name: str) -> None:
@@ -181,18 +177,11 @@ def add_partitions(connection: ClusterConnection, name: str, total: int) -> Chan
     ApiError INVALID_PARTITIONS if it is not an increase.
     """
     _check_number("partitions", total, INT_MAX)
-    before = len(read_topic(connection, name).partitions)
+    topic = read_topic(connection, name)
     with connection.brokers() as brokers:
-        admin.create_partitions(brokers, name, total)
+        change = changes.extend(brokers, topic, total, cluster=connection.name)
     connection.forget()
-    return Change(
-        connection.name,
-        "topic.add-partitions",
-        name,
-        before={"partitions": str(before)},
-        after={"partitions": str(total)},
-        notes=("Records with the same key may be in other partitions from now on.",),
-    )
+    return change
 
 
 def delete_topic(connection: ClusterConnection, name: str, *, confirmation: str) -> Change:
@@ -200,13 +189,9 @@ def delete_topic(connection: ClusterConnection, name: str, *, confirmation: str)
     require_confirmation(name, confirmation, verb="delete the topic", kind="its name")
     topic = read_topic(connection, name)
     with connection.brokers() as brokers:
-        admin.delete_topic(brokers, name)
+        change = changes.delete(brokers, topic, cluster=connection.name)
     connection.forget()
-    before = {
-        "partitions": str(len(topic.partitions)),
-        "replication_factor": str(topic.replication_factor),
-    }
-    return Change(connection.name, "topic.delete", name, before=before)
+    return change
 
 
 def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) -> Change:
@@ -222,6 +207,8 @@ def empty_topic(connection: ClusterConnection, name: str, *, confirmation: str) 
 
 def delete_records(connection: ClusterConnection, name: str, before: Mapping[int, int]) -> Change:
     """Delete the records before an offset in each partition (-1: all)."""
+    if not before:
+        raise ConfigError("the request names no partition: name at least one")
     old = read_topic_bounds(connection, name).starts
     for partition in before:
         if (name, partition) not in old:
@@ -229,20 +216,11 @@ def delete_records(connection: ClusterConnection, name: str, before: Mapping[int
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 f"Topic {name!r} has no partition {partition} with a leader.",
             )
+    targets = {(name, partition): offset for partition, offset in before.items()}
     with connection.brokers() as brokers:
-        targets = {(name, partition): offset for partition, offset in before.items()}
-        records.delete_records(brokers, targets)
+        (change,) = changes.trim(brokers, targets, old, cluster=connection.name)
     connection.forget()
-    # The response is the smallest start among the replicas, which followers may not have reached
-    # yet.
-    new = read_topic_bounds(connection, name).starts
-    return Change(
-        connection.name,
-        "topic.delete-records",
-        name,
-        before={f"start of {p}": str(old.get((name, p), "?")) for p in sorted(before)},
-        after={f"start of {p}": str(new.get((name, p), "?")) for p in sorted(before)},
-    )
+    return change
 
 
 def _check_number(noun: str, number: int, most: int) -> None:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from ottla.base.errors import ConfigError
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.answers import check
-from ottla.client.admin.transactions import ActiveProducer, Transaction
+from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
 from ottla.client.brokers import Brokers
+from ottla.operations import transactions
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import leaders_of, read_metadata, read_topic
@@ -133,17 +134,9 @@ def abort_open(connection: ClusterConnection, transactional_id: str) -> Change:
 
     ApiError CONCURRENT_TRANSACTIONS if the transaction is still being completed after the timeout.
     """
-    before = describe_transaction(connection, transactional_id)
     with connection.brokers() as brokers:
-        admin.fence_producer(brokers, transactional_id, timeout_ms=max(1, before.timeout_ms))
-    after = describe_transaction(connection, transactional_id)
-    return Change(
-        connection.name,
-        "transaction.abort",
-        transactional_id,
-        before={"state": before.state, "producer_epoch": str(before.producer_epoch)},
-        after={"state": after.state, "producer_epoch": str(after.producer_epoch)},
-    )
+        described = admin.describe_transaction(brokers, transactional_id)
+        return transactions.abort(brokers, described, cluster=connection.name)
 
 
 def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) -> Change:
@@ -159,18 +152,9 @@ def abort_hanging(connection: ClusterConnection, hanging: HangingTransaction) ->
         hanging.start_offset,
         hanging.coordinator_epoch,
     )
+    key = hanging.topic, hanging.partition
     with connection.brokers() as brokers:
-        admin.abort_transaction(brokers, hanging.topic, hanging.partition, producer)
-    return Change(
-        connection.name,
-        "transaction.abort-hanging",
-        f"{hanging.topic}-{hanging.partition}",
-        before={
-            "producer_id": str(hanging.producer_id),
-            "producer_epoch": str(hanging.producer_epoch),
-            "start_offset": str(hanging.start_offset),
-        },
-    )
+        return transactions.abort_hanging(brokers, key, producer, cluster=connection.name)
 
 
 # Also transactions with a timestamp in the future.
@@ -194,7 +178,7 @@ def _listed(node: int, row: TransactionState) -> TransactionRow:
     )
 
 
-def _described(transaction: Transaction, now_ms: int) -> TransactionRow:
+def _described(transaction: TransactionDescription, now_ms: int) -> TransactionRow:
     is_open = transaction.state in _OPEN_STATES and transaction.start_ms >= 0
     age_ms = now_ms - transaction.start_ms
     return TransactionRow(

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ottla.base.drawing.layers import layered
+from ottla.base.drawing.placement import Rectangle, Spacing, place
 from ottla.console.streams.describe_text import NodeKind, Topology
 
 BOX_WIDTH, BOX_HEIGHT = 210, 30
-_GAP_X, _GAP_Y, _MARGIN = 56, 16, 10
+_SPACING = Spacing(layers=56, boxes=16, margin=10)
 _NOTE = 40
 _TOPIC, _MEMBER = "topic", "member"
 
@@ -73,29 +73,16 @@ def draw_graph(
     vertices: Sequence[Vertex], edges: Sequence[Edge], notes: Mapping[Vertex, str]
 ) -> Drawing:
     """Return the drawing of a graph; `notes` are texts below the names."""
-    columns = layered(vertices, edges)
-    tallest = max((len(column) for column in columns), default=0)
-    height = tallest * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
-    positions: dict[Vertex, tuple[float, float]] = {}
-    for index, column in enumerate(columns):
-        own = len(column) * (BOX_HEIGHT + _GAP_Y) - _GAP_Y
-        for row, vertex in enumerate(column):
-            x = _MARGIN + index * (BOX_WIDTH + _GAP_X)
-            positions[vertex] = x, _MARGIN + (height - own) / 2 + row * (BOX_HEIGHT + _GAP_Y)
+    placement = place(
+        dict.fromkeys(vertices, (BOX_WIDTH, BOX_HEIGHT)), edges, _SPACING, is_down=False
+    )
+    places = placement.places
     boxes = tuple(
-        Box(
-            *positions[vertex],
-            vertex[1],
-            vertex[0],
-            notes.get(vertex, ""),
-        )
+        Box(places[vertex].x, places[vertex].y, vertex[1], vertex[0], notes.get(vertex, ""))
         for vertex in vertices
     )
-    width = len(columns) * (BOX_WIDTH + _GAP_X) - _GAP_X + 2 * _MARGIN
-    lines = tuple(
-        _line(positions[start], positions[end], end[0] == "store") for start, end in edges
-    )
-    return Drawing(width, max(0, height) + 2 * _MARGIN, boxes, lines)
+    lines = tuple(_line(places[start], places[end], end[0] == "store") for start, end in edges)
+    return Drawing(placement.width, placement.height, boxes, lines)
 
 
 def _partitions(keys: Sequence[tuple[str, int]]) -> str:
@@ -127,6 +114,6 @@ def _graph(topology: Topology) -> tuple[list[Vertex], list[Edge]]:
     return list(vertices), edges
 
 
-def _line(start: tuple[float, float], end: tuple[float, float], is_dashed: bool) -> Line:
+def _line(start: Rectangle, end: Rectangle, is_dashed: bool) -> Line:
     middle = BOX_HEIGHT / 2
-    return Line(start[0] + BOX_WIDTH, start[1] + middle, end[0], end[1] + middle, is_dashed)
+    return Line(start.x + BOX_WIDTH, start.y + middle, end.x, end.y + middle, is_dashed)

@@ -7,8 +7,9 @@ beyond `SPANS_MAX` for each cluster and table.
 
 import threading
 from collections.abc import Sequence
+from sqlite3 import Row
 
-from ottla.console.accounts.database import Database, Row
+from ottla.console.accounts.database import Database
 from ottla.console.model.controllers import Controller
 from ottla.console.sampler import Listener
 from ottla.console.timeline.spans import (

@@ -50,17 +50,18 @@ def in_need(image: ClusterImage, kind: ElectionType) -> Iterator[TopicPartition]
                 yield name, partition.partition
 
 
-def count_unclean(before: ClusterImage, after: ClusterImage) -> int:
-    """Return how many partitions got a leader that was not in sync."""
-    count = 0
+def unclean(before: ClusterImage, after: ClusterImage) -> list[TopicPartition]:
+    """Return the partitions that got a leader that was not in sync."""
+    found = []
     for name, topic in after.topics.items():
         former = before.topics.get(name)
         if former is None or former is topic:
             continue
         for old, now in zip(former.partitions, topic.partitions, strict=False):
             # A partition that never had a leader had no replica in sync either.
-            count += now.leader != NO_LEADER and bool(old.isr) and now.leader not in old.isr
-    return count
+            if now.leader != NO_LEADER and old.isr and now.leader not in old.isr:
+                found.append((name, now.partition))
+    return found
 
 
 def _has_leader(partition: PartitionImage, image: ClusterImage, kind: ElectionType) -> bool:

@@ -63,20 +63,28 @@ def compare_brokers(
 
 
 def plan_brokers(
-    image: ClusterImage, after: Mapping[int, BrokerImage], is_unclean: IsUnclean
+    image: ClusterImage,
+    after: Mapping[int, BrokerImage],
+    is_unclean: IsUnclean,
+    lingering: Collection[int] = (),
 ) -> ClusterImage:
     """Return the image after brokers registered or left, with new leaders for their partitions.
 
     A restarted broker is treated as one that left first: it may lose leaderships, and its replicas
-    start over.
+    start over. `lingering` are registered brokers whose process has ended.
     """
     change = compare_brokers(image.brokers, after)
-    # Even if no broker left: `image` may have been loaded without the restarted ones.
+    # Even if no broker left: `image` may have been loaded without the restarted ones. A broker that
+    # registers now may be the last member of an ISR, so unclean elections wait until it is counted.
     without_removed = _elect_where_needed(
-        _without_failures(image, change).with_brokers(removed=change.removed), is_unclean
+        _without_failures(image, change).with_brokers(removed=change.removed), _never, lingering
     )
     joined = without_removed.with_brokers(after[key] for key in sorted(change.registered))
-    return _in_one_step(image, _elect_where_needed(joined, is_unclean))
+    return _in_one_step(image, _elect_where_needed(joined, is_unclean, lingering))
+
+
+def _never(_topic: str) -> bool:
+    return False
 
 
 def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
@@ -106,6 +114,7 @@ def plan_failures(
     broker_id: int,
     failed: Iterable[tuple[str, int]],
     is_unclean: IsUnclean,
+    lingering: Collection[int] = (),
 ) -> ClusterImage:
     """Return the image after the log directory of these replicas of a broker failed (KIP-112).
 
@@ -127,7 +136,7 @@ def plan_failures(
     topics = [
         image.topics[name].with_partitions(partitions) for name, partitions in by_topic.items()
     ]
-    return _elect_where_needed(image.with_topics(topics), is_unclean)
+    return _elect_where_needed(image.with_topics(topics), is_unclean, lingering)
 
 
 def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
@@ -149,30 +158,55 @@ def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
     return after.with_topics(changed) if changed else after
 
 
-def plan_elections(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
-    """Return the image with a leader for every partition that needs one and can have one."""
-    return _elect_where_needed(image, is_unclean)
+def plan_elections(
+    image: ClusterImage,
+    is_unclean: IsUnclean,
+    lingering: Collection[int] = (),
+    topic: str | None = None,
+) -> ClusterImage:
+    """Return the image with a leader for every partition that needs one and can have one.
+
+    `topic` None means every topic; a topic that does not exist changes nothing.
+    """
+    if topic is None:
+        return _elect_where_needed(image, is_unclean, lingering)
+    former = image.topic(topic)
+    changed = None if former is None else _with_leaders(former, image, is_unclean, lingering)
+    return image if changed is None else image.with_topics([changed])
 
 
-def _elect_where_needed(image: ClusterImage, is_unclean: IsUnclean) -> ClusterImage:
-    changed = []
-    for topic in image.topics.values():
-        partitions = [
-            after
-            for partition in topic.partitions
-            if (after := _partition_elected(topic.name, partition, image.brokers, is_unclean))
-            is not partition
-        ]
-        if partitions:
-            changed.append(topic.with_partitions(partitions))
+def _elect_where_needed(
+    image: ClusterImage, is_unclean: IsUnclean, lingering: Collection[int]
+) -> ClusterImage:
+    changed = [
+        elected
+        for topic in image.topics.values()
+        if (elected := _with_leaders(topic, image, is_unclean, lingering)) is not None
+    ]
     return image.with_topics(changed) if changed else image
 
 
+def _with_leaders(
+    topic: TopicImage, image: ClusterImage, is_unclean: IsUnclean, lingering: Collection[int]
+) -> TopicImage | None:
+    """Return the topic after its elections; None if no partition changes."""
+
+    def may_be_unclean(partition: PartitionImage) -> bool:
+        # A registered member of the ISR may return with every acknowledged record.
+        return is_unclean(topic.name) and not any(key in lingering for key in partition.isr)
+
+    partitions = [
+        after
+        for partition in topic.partitions
+        if (after := _partition_elected(partition, image.brokers, may_be_unclean)) is not partition
+    ]
+    return topic.with_partitions(partitions) if partitions else None
+
+
 def _partition_elected(
-    topic: str,
     partition: PartitionImage,
     brokers: Mapping[int, BrokerImage],
-    is_unclean: IsUnclean,
+    may_be_unclean: Callable[[PartitionImage], bool],
 ) -> PartitionImage:
     """Return the partition with dead replicas removed from its ISR and, if possible, a leader."""
     status = partition_status(partition, brokers)
@@ -185,7 +219,10 @@ def _partition_elected(
     if status is PartitionStatus.ONLINE:
         return _without_dead(partition, live)
     elected = election.elect_for_offline(
-        partition.replicas, leader_and_isr(partition), live, allow_unclean=is_unclean(topic)
+        partition.replicas,
+        leader_and_isr(partition),
+        live,
+        allow_unclean=may_be_unclean(partition),
     )
     if elected is None:
         if partition.leader == NO_LEADER:
@@ -242,9 +279,19 @@ def write_states(before: ClusterImage, after: ClusterImage, controller_epoch: in
             batch.parents + write.parents,
         )
         if len(batch.operations) >= OPERATIONS_MAX:
-            writes.append(batch)
+            writes += _split(batch)
             batch = Write(())
     return [*writes, batch] if batch.topics else writes
+
+
+def _split(write: Write) -> Iterator[Write]:
+    """Yield the parts of a write that fit into a multi; the topics are changed by the last one."""
+    starts = range(0, len(write.operations), OPERATIONS_MAX)
+    parents = write.parents
+    for start in starts:
+        operations = write.operations[start : start + OPERATIONS_MAX]
+        yield Write(operations, write.topics if start == starts[-1] else (), parents)
+        parents = ()
 
 
 def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -> Write:

@@ -29,7 +29,7 @@ from ottla.controller.planning.requests import PartitionChangeResult, Reassignme
 MOVES_MAX = 500
 
 
-class Rules(NamedTuple):
+class ReassignmentConditions(NamedTuple):
     """The conditions of a reassignment.
 
     `is_unclean` permits cancelling even if no remaining replica is in sync.
@@ -41,7 +41,7 @@ class Rules(NamedTuple):
 
 
 def plan_topic(
-    topic: TopicImage | None, requests: Iterable[Reassignment], rules: Rules
+    topic: TopicImage | None, requests: Iterable[Reassignment], rules: ReassignmentConditions
 ) -> tuple[TopicImage | None, list[PartitionChangeResult]]:
     """Return the topic with the reassignments that could be started or cancelled, and each result."""
     results = []
@@ -80,13 +80,17 @@ def _existing(topic: TopicImage | None, request: Reassignment) -> PartitionImage
     return partition
 
 
-def _planned(former: PartitionImage, request: Reassignment, rules: Rules) -> PartitionImage:
+def _planned(
+    former: PartitionImage, request: Reassignment, rules: ReassignmentConditions
+) -> PartitionImage:
     if request.replicas is None:
         return cancelled(former, rules)
     return begun(former, request.replicas, rules)
 
 
-def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> PartitionImage:
+def begun(
+    partition: PartitionImage, target: tuple[int, ...], rules: ReassignmentConditions
+) -> PartitionImage:
     """Return the partition with its move to `target` begun; the same object if nothing changes.
 
     A new target replaces one that is in progress: replicas that only the former target added are
@@ -111,7 +115,7 @@ def begun(partition: PartitionImage, target: tuple[int, ...], rules: Rules) -> P
     return replace(after, leader_epoch=partition.leader_epoch + 1)
 
 
-def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
+def completed(partition: PartitionImage, rules: ReassignmentConditions) -> PartitionImage:
     """Return the partition without its removing replicas, if the remaining ones are ready.
 
     All added replicas must be in sync. If the replication factor shrinks, all remaining replicas
@@ -128,7 +132,7 @@ def completed(partition: PartitionImage, rules: Rules) -> PartitionImage:
     return partition if completed.leader == NO_LEADER else completed
 
 
-def cancelled(partition: PartitionImage, rules: Rules) -> PartitionImage:
+def cancelled(partition: PartitionImage, rules: ReassignmentConditions) -> PartitionImage:
     """Return the partition as it was before its reassignment."""
     if not partition.is_being_reassigned:
         raise ApiError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
@@ -144,7 +148,10 @@ def _assignment(partition: PartitionImage) -> ReplicaAssignment:
 
 
 def _check(
-    partition: PartitionImage, target: tuple[int, ...], original: tuple[int, ...], rules: Rules
+    partition: PartitionImage,
+    target: tuple[int, ...],
+    original: tuple[int, ...],
+    rules: ReassignmentConditions,
 ) -> None:
     if not target:
         raise _bad_assignment("includes an empty replica list")
@@ -170,7 +177,7 @@ def _bad_assignment(reason: str) -> ApiError:
 
 
 def _remaining_isr(
-    partition: PartitionImage, replicas: Sequence[int], rules: Rules
+    partition: PartitionImage, replicas: Sequence[int], rules: ReassignmentConditions
 ) -> tuple[int, ...]:
     """Return the replicas in sync; an empty ISR is possible only if an unclean leader is allowed."""
     isr = tuple(member for member in partition.isr if member in replicas)
@@ -186,7 +193,10 @@ def _remaining_isr(
 
 
 def _assigned(
-    partition: PartitionImage, assignment: ReplicaAssignment, isr: tuple[int, ...], rules: Rules
+    partition: PartitionImage,
+    assignment: ReplicaAssignment,
+    isr: tuple[int, ...],
+    rules: ReassignmentConditions,
 ) -> PartitionImage:
     leader, live = partition.leader, partition.live(rules.live)
     if leader not in isr:

@@ -28,7 +28,7 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
-class Membership:
+class GroupMembers:
     """The members of the groups that this broker coordinates.
 
     `find_shard` returns the shard of a group, or the error if this broker does not coordinate it

@@ -125,9 +125,9 @@ class GroupCoordinator:
         )
 
     @cached_property
-    def membership(self) -> "members.Membership":
+    def membership(self) -> "members.GroupMembers":
         """The requests of members."""
-        return members.Membership(self._find_shard, self.settings, self._rng)
+        return members.GroupMembers(self._find_shard, self.settings, self._rng)
 
     def _new_shard(self, host: HostedPartition) -> "shards.GroupShard":
         return shards.GroupShard(

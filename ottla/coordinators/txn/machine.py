@@ -22,20 +22,20 @@ from ottla.coordinators.txn.state import (
     NO_TIMESTAMP,
     PREPARED,
     TopicPartition,
-    Transaction,
+    TransactionMetadata,
     TransactionState,
     is_exhausted,
 )
 
 
-class Producer(NamedTuple):
+class ProducerIdAndEpoch(NamedTuple):
     """A producer id and epoch as in a request; -1 and -1 if the request has no producer."""
 
     producer_id: int = NO_PRODUCER_ID
     producer_epoch: int = NO_PRODUCER_EPOCH
 
 
-NO_PRODUCER = Producer()
+NO_PRODUCER = ProducerIdAndEpoch()
 
 # The first transaction.version whose clients receive a new epoch with every end of a transaction.
 BUMPING_VERSION = 2
@@ -48,11 +48,13 @@ class TransitionResult(NamedTuple):
     """
 
     code: ErrorCode
-    next: Transaction | None = None
-    producer: Producer = NO_PRODUCER
+    next: TransactionMetadata | None = None
+    producer: ProducerIdAndEpoch = NO_PRODUCER
 
 
-def needs_producer_id(transaction: Transaction | None, expected: Producer, version: int) -> bool:
+def needs_producer_id(
+    transaction: TransactionMetadata | None, expected: ProducerIdAndEpoch, version: int
+) -> bool:
     """Return True if `init_producer_id` will need a producer id that was never used."""
     if transaction is None:
         return True
@@ -64,15 +66,17 @@ def needs_producer_id(transaction: Transaction | None, expected: Producer, versi
     return transaction.is_epoch_exhausted and transaction.state in AT_REST and is_asked_for
 
 
-def needs_next_id(transaction: Transaction | None, version: int) -> bool:
+def needs_next_id(transaction: TransactionMetadata | None, version: int) -> bool:
     """Return True if the end of the transaction uses up the last epoch of its producer id."""
     is_bumping = version >= BUMPING_VERSION
     return is_bumping and transaction is not None and transaction.is_epoch_exhausted
 
 
-def new_transaction(transactional_id: str, producer_id: int, timeout_ms: int) -> Transaction:
+def new_transaction(
+    transactional_id: str, producer_id: int, timeout_ms: int
+) -> TransactionMetadata:
     """Return a new transactional id; `init_producer_id` sets its epoch."""
-    return Transaction(transactional_id, producer_id, timeout_ms=timeout_ms)
+    return TransactionMetadata(transactional_id, producer_id, timeout_ms=timeout_ms)
 
 
 class InitProducerIdParameters(NamedTuple):
@@ -82,14 +86,14 @@ class InitProducerIdParameters(NamedTuple):
     `fresh_id` is set if `needs_producer_id`, `version` is the cluster's transaction.version.
     """
 
-    expected: Producer
+    expected: ProducerIdAndEpoch
     timeout_ms: int
     fresh_id: int
     version: int
 
 
 def init_producer_id(
-    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
+    transaction: TransactionMetadata, parameters: InitProducerIdParameters, now_ms: int
 ) -> TransitionResult:
     """Make the caller the only producer of the id.
 
@@ -111,7 +115,7 @@ def init_producer_id(
     return _with_next_epoch(transaction, parameters, now_ms)
 
 
-def _may_follow(transaction: Transaction, expected: Producer) -> bool:
+def _may_follow(transaction: TransactionMetadata, expected: ProducerIdAndEpoch) -> bool:
     """Return True if the request's producer is, or was last, the producer of the id (KIP-360)."""
     if expected == NO_PRODUCER or transaction.producer_epoch == NO_PRODUCER_EPOCH:
         return True
@@ -123,8 +127,8 @@ def _may_follow(transaction: Transaction, expected: Producer) -> bool:
 
 
 def _with_new_id(
-    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
-) -> Transaction:
+    transaction: TransactionMetadata, parameters: InitProducerIdParameters, now_ms: int
+) -> TransactionMetadata:
     is_continued = parameters.expected != NO_PRODUCER
     return transaction.moved(
         TransactionState.EMPTY,
@@ -139,7 +143,7 @@ def _with_new_id(
 
 
 def _with_next_epoch(
-    transaction: Transaction, parameters: InitProducerIdParameters, now_ms: int
+    transaction: TransactionMetadata, parameters: InitProducerIdParameters, now_ms: int
 ) -> TransitionResult:
     expected = parameters.expected
     epoch, last_epoch = transaction.producer_epoch, transaction.last_producer_epoch
@@ -164,8 +168,8 @@ def _with_next_epoch(
 
 
 def fence(
-    transaction: Transaction, now_ms: int, *, version: int, fresh_id: int = NO_PRODUCER_ID
-) -> Transaction:
+    transaction: TransactionMetadata, now_ms: int, *, version: int, fresh_id: int = NO_PRODUCER_ID
+) -> TransactionMetadata:
     """Abort an ongoing transaction under a higher epoch, so that its producer is fenced.
 
     `fresh_id` is set if `needs_next_id`.
@@ -184,7 +188,9 @@ def fence(
     return fence.moved(TransactionState.PREPARE_ABORT, now_ms, client_version=0)
 
 
-def _identity_error(transaction: Transaction | None, producer: Producer) -> ErrorCode:
+def _identity_error(
+    transaction: TransactionMetadata | None, producer: ProducerIdAndEpoch
+) -> ErrorCode:
     if transaction is None or transaction.producer_id != producer.producer_id:
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     if transaction.producer_epoch != producer.producer_epoch:
@@ -193,8 +199,8 @@ def _identity_error(transaction: Transaction | None, producer: Producer) -> Erro
 
 
 def add_partitions(
-    transaction: Transaction | None,
-    producer: Producer,
+    transaction: TransactionMetadata | None,
+    producer: ProducerIdAndEpoch,
     partitions: Collection[TopicPartition],
     now_ms: int,
     *,
@@ -221,7 +227,7 @@ def add_partitions(
 
 
 def verify_partition(
-    transaction: Transaction | None, producer: Producer, partition: TopicPartition
+    transaction: TransactionMetadata | None, producer: ProducerIdAndEpoch, partition: TopicPartition
 ) -> ErrorCode:
     """Return the error code for a write of the producer to the partition (KIP-890).
 
@@ -237,7 +243,11 @@ def verify_partition(
 
 
 def end(
-    transaction: Transaction | None, producer: Producer, *, is_commit: bool, now_ms: int
+    transaction: TransactionMetadata | None,
+    producer: ProducerIdAndEpoch,
+    *,
+    is_commit: bool,
+    now_ms: int,
 ) -> TransitionResult:
     """Decide the outcome of a client's transaction that keeps its epoch."""
     code = _identity_error(transaction, producer)
@@ -260,12 +270,14 @@ def end(
 class Ending(NamedTuple):
     """The parameters of EndTxn from version 5 on; `fresh_id` is set if `needs_next_id`."""
 
-    producer: Producer
+    producer: ProducerIdAndEpoch
     is_commit: bool
     fresh_id: int = NO_PRODUCER_ID
 
 
-def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) -> TransitionResult:
+def end_with_bump(
+    transaction: TransactionMetadata | None, ending: Ending, now_ms: int
+) -> TransitionResult:
     """Decide the outcome of a client's transaction, and bump its epoch for the next one.
 
     A request with the current epoch ends the transaction, one with the epoch before is a retry. A
@@ -293,7 +305,7 @@ def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) 
     if is_repeated:
         if transaction.state is not _completed(is_commit):
             return TransitionResult(ErrorCode.INVALID_TXN_STATE)
-        current = Producer(transaction.producer_id, transaction.producer_epoch)
+        current = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
         return TransitionResult(ErrorCode.NONE, producer=current)
     if is_commit and transaction.state is not TransactionState.ONGOING:
         return TransitionResult(ErrorCode.INVALID_TXN_STATE)
@@ -306,13 +318,13 @@ def end_with_bump(transaction: Transaction | None, ending: Ending, now_ms: int) 
     )
     completed = complete(ended, now_ms)
     return TransitionResult(
-        ErrorCode.NONE, ended, Producer(completed.producer_id, completed.producer_epoch)
+        ErrorCode.NONE, ended, ProducerIdAndEpoch(completed.producer_id, completed.producer_epoch)
     )
 
 
 def _ended_with_bump(
-    transaction: Transaction, now_ms: int, *, is_commit: bool, version: int, fresh_id: int
-) -> Transaction:
+    transaction: TransactionMetadata, now_ms: int, *, is_commit: bool, version: int, fresh_id: int
+) -> TransactionMetadata:
     is_exhausted_now = transaction.is_epoch_exhausted
     assert fresh_id != NO_PRODUCER_ID or not is_exhausted_now
     has_begun = transaction.state is TransactionState.ONGOING
@@ -335,7 +347,7 @@ def _completed(is_commit: bool) -> TransactionState:
     return TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
 
 
-def complete(transaction: Transaction, now_ms: int) -> Transaction:
+def complete(transaction: TransactionMetadata, now_ms: int) -> TransactionMetadata:
     """Return the transaction after all markers are written, with the next producer id if there is
     one.
     """

@@ -7,7 +7,7 @@ from ottla.coordinators.txn.state import (
     NO_PRODUCER_ID,
     STATE_OF_CODE,
     TopicPartition,
-    Transaction,
+    TransactionMetadata,
     TransactionState,
 )
 from ottla.wire import txn_records
@@ -15,14 +15,14 @@ from ottla.wire.records.records import Record
 from ottla.wire.txn_records import PartitionsSchema, TransactionLogValue
 
 
-class Change(NamedTuple):
+class TransactionUpdate(NamedTuple):
     """The new state of a transactional id; None if it is deleted."""
 
     transactional_id: str
-    transaction: Transaction | None
+    transaction: TransactionMetadata | None
 
 
-def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
+def encode(change: TransactionUpdate, now_ms: int, transaction_version: int) -> Record:
     """Return the record of a change; a tombstone if the id is deleted.
 
     `transaction_version` is the cluster's: from 1 on records are flexible (KIP-890). A record with
@@ -38,7 +38,7 @@ def encode(change: Change, now_ms: int, transaction_version: int) -> Record:
     return Record(key=key, value=value, timestamp=now_ms)
 
 
-def decode(record: Record) -> Change | None:
+def decode(record: Record) -> TransactionUpdate | None:
     """Return the change in a record; None for types of newer brokers. Raises ProtocolError."""
     if record.key is None:
         raise ProtocolError("a record of __transaction_state has no key")
@@ -46,9 +46,9 @@ def decode(record: Record) -> Change | None:
     if transactional_id is None:
         return None
     if record.value is None:
-        return Change(transactional_id, None)
+        return TransactionUpdate(transactional_id, None)
     value = txn_records.decode_value(record.value)
-    return Change(transactional_id, _transaction(transactional_id, value))
+    return TransactionUpdate(transactional_id, _transaction(transactional_id, value))
 
 
 def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
@@ -59,7 +59,7 @@ def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
     return by_name
 
 
-def _value(transaction: Transaction) -> TransactionLogValue:
+def _value(transaction: TransactionMetadata) -> TransactionLogValue:
     partitions = None
     if transaction.state is not TransactionState.EMPTY:
         partitions = [
@@ -80,11 +80,11 @@ def _value(transaction: Transaction) -> TransactionLogValue:
     )
 
 
-def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
+def _transaction(transactional_id: str, value: TransactionLogValue) -> TransactionMetadata:
     state = STATE_OF_CODE.get(value.transaction_status)
     if state is None:
         raise ProtocolError(f"unknown transaction state {value.transaction_status}")
-    return Transaction(
+    return TransactionMetadata(
         transactional_id,
         value.producer_id,
         value.producer_epoch,

@@ -14,7 +14,7 @@ from ottla.base.errors import ErrorCode
 from ottla.coordinators.ports import Marker, MarkerWriter
 from ottla.coordinators.replies import Reply
 from ottla.coordinators.timers import Timers
-from ottla.coordinators.txn.state import TopicPartition, Transaction, TransactionState
+from ottla.coordinators.txn.state import TopicPartition, TransactionMetadata, TransactionState
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class Sending:
 
     def __init__(
         self,
-        transaction: Transaction,
+        transaction: TransactionMetadata,
         coordinator_epoch: int,
         writer: MarkerWriter,
         timers: Timers,

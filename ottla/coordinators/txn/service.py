@@ -25,12 +25,12 @@ from ottla.coordinators.txn import machine
 from ottla.coordinators.txn.machine import (
     Ending,
     InitProducerIdParameters,
-    Producer,
+    ProducerIdAndEpoch,
     TransitionResult,
 )
 from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.shard import Dependencies, Query, TransactionShard
-from ottla.coordinators.txn.state import TopicPartition, Transaction
+from ottla.coordinators.txn.state import TopicPartition, TransactionMetadata
 
 
 class Environment(NamedTuple):
@@ -135,12 +135,12 @@ class TransactionCoordinator:
 
     # -- a transaction
 
-    def _latest(self, transactional_id: str) -> Transaction | ErrorCode | None:
+    def _latest(self, transactional_id: str) -> TransactionMetadata | ErrorCode | None:
         shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.transactions.get(transactional_id)
 
     async def init_producer_id(
-        self, transactional_id: str, timeout_ms: int, expected: Producer
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdAndEpoch
     ) -> TransitionResult:
         """Make the caller the id's only producer; `next` of the result has its id and epoch.
 
@@ -160,7 +160,7 @@ class TransactionCoordinator:
                 return TransitionResult(error.code)
         parameters = InitProducerIdParameters(expected, timeout_ms, fresh_id, version)
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             current = transaction or machine.new_transaction(transactional_id, fresh_id, timeout_ms)
             return machine.init_producer_id(current, parameters, now_ms)
 
@@ -174,7 +174,7 @@ class TransactionCoordinator:
     def add_partitions(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partitions: Collection[TopicPartition],
         *,
         version: int = 0,
@@ -185,7 +185,7 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.add_partitions(
                 transaction, producer, partitions, now_ms, version=version
             )
@@ -193,7 +193,7 @@ class TransactionCoordinator:
         return shaped(self._decide(transactional_id, query), _code)
 
     def end(
-        self, transactional_id: str, producer: Producer, *, is_commit: bool
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, is_commit: bool
     ) -> Reply[ErrorCode]:
         """Commit or abort; the response follows when the decision is committed, and the markers
         later.
@@ -201,13 +201,13 @@ class TransactionCoordinator:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
 
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.end(transaction, producer, is_commit=is_commit, now_ms=now_ms)
 
         return shaped(self._decide(transactional_id, query), _code)
 
     def end_with_bump(
-        self, transactional_id: str, producer: Producer, *, is_commit: bool
+        self, transactional_id: str, producer: ProducerIdAndEpoch, *, is_commit: bool
     ) -> Reply[TransitionResult]:
         """Commit or abort as `end` does; the client continues with `producer` of the result
         (KIP-890).
@@ -225,7 +225,7 @@ class TransactionCoordinator:
         )
 
     def _end_with_bump(self, transactional_id: str, ending: Ending) -> Reply[TransitionResult]:
-        def query(transaction: Transaction | None, now_ms: int) -> TransitionResult:
+        def query(transaction: TransactionMetadata | None, now_ms: int) -> TransitionResult:
             return machine.end_with_bump(transaction, ending, now_ms)
 
         return self._decide(transactional_id, query)
@@ -248,7 +248,7 @@ class TransactionCoordinator:
     def verify(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partition: TopicPartition,
         *,
         is_committed: bool = False,
@@ -275,12 +275,12 @@ class TransactionCoordinator:
 
     # -- looking
 
-    def find(self, transactional_id: str) -> Transaction | ErrorCode | None:
+    def find(self, transactional_id: str) -> TransactionMetadata | ErrorCode | None:
         """Return the committed state of an id; an error code if this broker does not have it."""
         shard = self.runtime.find(self.partition_for(transactional_id))
         return shard if isinstance(shard, ErrorCode) else shard.committed(transactional_id)
 
-    def transactions(self) -> Iterator[Transaction]:
+    def transactions(self) -> Iterator[TransactionMetadata]:
         """Iterate over the committed states of all ids; states of partitions being loaded are
         missing.
         """
@@ -292,7 +292,7 @@ class TransactionCoordinator:
         """Return True if any partition is being loaded."""
         return self.runtime.is_loading()
 
-    def is_long(self, transaction: Transaction, duration_ms: int) -> bool:
+    def is_long(self, transaction: TransactionMetadata, duration_ms: int) -> bool:
         """Return True if a transaction began more than `duration_ms` ago."""
         return self._clock.time_ms() - transaction.started_ms > duration_ms
 

@@ -22,14 +22,14 @@ from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, after
 from ottla.coordinators.txn import machine, records
 from ottla.coordinators.txn.machine import TransitionResult
-from ottla.coordinators.txn.records import Change
+from ottla.coordinators.txn.records import TransactionUpdate
 from ottla.coordinators.txn.sending import RETRY_MS, Sending
 from ottla.coordinators.txn.settings import TransactionSettings
 from ottla.coordinators.txn.state import (
     NO_PRODUCER_ID,
     PREPARED,
     TopicPartition,
-    Transaction,
+    TransactionMetadata,
     TransactionState,
 )
 from ottla.wire.records import batch
@@ -43,7 +43,7 @@ _SLICE_SECONDS = 0.005
 _TIMEOUTS = "timeouts"
 _EXPIRY = "expiry"
 
-Query = Callable[[Transaction | None, int], TransitionResult]
+Query = Callable[[TransactionMetadata | None, int], TransitionResult]
 
 
 class Dependencies(NamedTuple):
@@ -69,13 +69,13 @@ class TransactionShard:
         settings: Callable[[], TransactionSettings],
         dependencies: Dependencies,
     ) -> None:
-        self.transactions: dict[str, Transaction] = {}
+        self.transactions: dict[str, TransactionMetadata] = {}
         # Start of each transaction by the wall clock, and its deadline by the monotonic clock (ms):
         # a jump of the wall clock must not end a transaction.
         self._ongoing: dict[str, tuple[int, int]] = {}
         # Ids with records that may still be lost, how many of them, and the state before those.
         self._uncommitted: Counter[str] = Counter()
-        self._committed: dict[str, Transaction | None] = {}
+        self._committed: dict[str, TransactionMetadata | None] = {}
         self._sendings: dict[str, Sending] = {}
         self._host = host
         self._clock = clock
@@ -148,7 +148,7 @@ class TransactionShard:
         """Return True if the state of the id may still be lost."""
         return transactional_id in self._uncommitted
 
-    def committed(self, transactional_id: str) -> Transaction | None:
+    def committed(self, transactional_id: str) -> TransactionMetadata | None:
         """Return the state of an id that cannot be lost any more; None if it has no such state yet."""
         if transactional_id in self._uncommitted:
             return self._committed[transactional_id]
@@ -170,10 +170,10 @@ class TransactionShard:
             if not waiting.done():
                 waiting.set_result(None)
 
-    def _store(self, transaction: Transaction) -> asyncio.Future[None]:
+    def _store(self, transaction: TransactionMetadata) -> asyncio.Future[None]:
         """Append and replay; raises ApiError if nothing was written."""
         transactional_id = transaction.transactional_id
-        change = Change(transactional_id, transaction)
+        change = TransactionUpdate(transactional_id, transaction)
         record = records.encode(change, self._clock.time_ms(), self._around.version())
         before = self.committed(transactional_id)
         committed = self._host.append([record])
@@ -189,7 +189,7 @@ class TransactionShard:
             committed.add_done_callback(partial(self._stored, transaction))
         return committed
 
-    def _stored(self, transaction: Transaction, committed: asyncio.Future[None]) -> None:
+    def _stored(self, transaction: TransactionMetadata, committed: asyncio.Future[None]) -> None:
         transactional_id = transaction.transactional_id
         self._uncommitted[transactional_id] -= 1
         is_failed = committed.exception() is not None
@@ -228,7 +228,7 @@ class TransactionShard:
             )
             self._retry(transactional_id, partial(self._resume, transactional_id))
 
-    def _send(self, transaction: Transaction) -> None:
+    def _send(self, transaction: TransactionMetadata) -> None:
         transactional_id = transaction.transactional_id
         if transactional_id in self._sendings:
             return
@@ -243,7 +243,7 @@ class TransactionShard:
         self._sendings[transactional_id] = sending
         sending.advance()
 
-    def _complete(self, transaction: Transaction) -> None:
+    def _complete(self, transaction: TransactionMetadata) -> None:
         transactional_id = transaction.transactional_id
         self._sendings.pop(transactional_id, None)
         try:
@@ -271,7 +271,7 @@ class TransactionShard:
         if self._ongoing:
             self._watch()
 
-    def _abort(self, transaction: Transaction) -> None:
+    def _abort(self, transaction: TransactionMetadata) -> None:
         """Abort for the producer; if a new producer id is needed, wait for it first."""
         version = self._around.version()
         fresh: Reply[int] = NO_PRODUCER_ID
@@ -285,7 +285,7 @@ class TransactionShard:
             fresh.add_done_callback(partial(self._fence_with, transaction, version))
 
     def _fence_with(
-        self, transaction: Transaction, version: int, fresh: "asyncio.Future[int]"
+        self, transaction: TransactionMetadata, version: int, fresh: "asyncio.Future[int]"
     ) -> None:
         is_current = self.transactions.get(transaction.transactional_id) is transaction
         if fresh.cancelled() or fresh.exception() is not None:
@@ -295,7 +295,7 @@ class TransactionShard:
         elif is_current and self._host.status is Status.ACTIVE:
             self._fence(transaction, version, fresh.result())
 
-    def _fence(self, transaction: Transaction, version: int, fresh_id: int) -> None:
+    def _fence(self, transaction: TransactionMetadata, version: int, fresh_id: int) -> None:
         transactional_id = transaction.transactional_id
         _log.info("transaction timed out transactional_id=%r after_ms=%d",
                   transactional_id, transaction.timeout_ms)  # fmt: skip
@@ -334,7 +334,7 @@ class TransactionShard:
                     "transactional id expired transactional_id=%r", transaction.transactional_id
                 )
                 tombstones.append(
-                    records.encode(Change(transaction.transactional_id, None), now_ms, 0)
+                    records.encode(TransactionUpdate(transaction.transactional_id, None), now_ms, 0)
                 )
         is_written = True
         if tombstones:

@@ -63,7 +63,7 @@ COMPLETED = frozenset({_S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
 
 
 @dataclass(frozen=True, slots=True)
-class Transaction:
+class TransactionMetadata:
     """A transactional id; times in ms since 1970.
 
     `previous_producer_id` is the one before the latest change of any kind. `next_producer_id`
@@ -92,7 +92,7 @@ class Transaction:
         """True if the producer id has no epoch left except the one for fencing."""
         return is_exhausted(self.producer_epoch)
 
-    def moved(self, state: TransactionState, now_ms: int, **changes: Any) -> "Transaction":
+    def moved(self, state: TransactionState, now_ms: int, **changes: Any) -> "TransactionMetadata":
         """Return the transaction in another state, only along `PREVIOUS_STATES`."""
         assert self.state in PREVIOUS_STATES[state], (
             f"{self.transactional_id}: {self.state} to {state}"

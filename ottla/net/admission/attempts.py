@@ -30,7 +30,7 @@ _USER_SECONDS_MAX = 1.0
 _DOUBLINGS_MAX = 10
 
 
-class Limits(NamedTuple):
+class AttemptLimits(NamedTuple):
     """The options `connection.failed.authentication.*`: delays in seconds, and free failures."""
 
     first_seconds: float = 0.1
@@ -59,7 +59,7 @@ class _Table(Generic[K]):
     The record without an attempt for the longest time is forgotten first.
     """
 
-    def __init__(self, limits: Limits, scale: int) -> None:
+    def __init__(self, limits: AttemptLimits, scale: int) -> None:
         self.records: OrderedDict[K, _Record] = OrderedDict()
         self._limits = limits
         self._scale = scale
@@ -95,7 +95,7 @@ class Attempts:
     An attempt counts as failed until it has succeeded.
     """
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: AttemptLimits) -> None:
         self.limits = limits
         self._pairs: _Table[tuple[str, str]] = _Table(limits, 1)
         self._hosts: _Table[str] = _Table(limits, _SHARED_SCALE)

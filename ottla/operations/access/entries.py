@@ -1,7 +1,10 @@
 """The access control entries that a request adds or removes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from ipaddress import ip_address
 
+from ottla.base.errors import ConfigError
 from ottla.client.admin import acls
 from ottla.client.admin.acls import (
     AccessControlEntry,
@@ -14,20 +17,10 @@ from ottla.client.admin.acls import (
 )
 from ottla.client.brokers import Brokers
 from ottla.operations.access.patterns import CLUSTER, AclRequest, AclRequestError, patterns_of
+from ottla.security.acls import WILDCARD, operations_on, problem_of
 
 _O = AclOperation
-# As AclEntry.supportedOperations of Apache Kafka.
-_SUPPORTED = {
-    ResourceType.TOPIC: (_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER,
-                         _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
-    ResourceType.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
-    ResourceType.CLUSTER: (_O.CREATE, _O.CLUSTER_ACTION, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS,
-                           _O.IDEMPOTENT_WRITE, _O.ALTER, _O.DESCRIBE),
-    ResourceType.TRANSACTIONAL_ID: (_O.DESCRIBE, _O.WRITE, _O.TWO_PHASE_COMMIT),
-    ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
-    ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
-}  # fmt: skip
-# What a producer and a consumer need, by the type of the resource.
+# The operations that producers and consumers need, by the type of the resource.
 _PRODUCER = {
     ResourceType.TOPIC: (_O.WRITE, _O.DESCRIBE, _O.CREATE),
     ResourceType.TRANSACTIONAL_ID: (_O.WRITE, _O.DESCRIBE),
@@ -116,6 +109,42 @@ def bindings_of(brokers: Brokers, request: AclRequest) -> list[AclBinding]:
     return list(bindings)
 
 
+def words_of(binding: AclBinding) -> dict[str, str]:
+    """Return a binding in lower-case words, as changes and the console have it. Pure."""
+    pattern, entry = binding
+    return {
+        "resource_type": word_of(pattern.resource_type),
+        "resource_name": pattern.name or "",
+        "pattern_type": word_of(pattern.pattern_type),
+        "principal": entry.principal or "",
+        "host": entry.host or "",
+        "operation": word_of(entry.operation),
+        "permission": word_of(entry.permission_type),
+    }
+
+
+def word_of(member: Enum) -> str:
+    """Return the lower-case word of a name such as TRANSACTIONAL_ID: `transactional-id`."""
+    return member.name.lower().replace("_", "-")
+
+
+def row_of_words(words: Mapping[str, str]) -> dict[str, str | None]:
+    """Return the row of `row_of` for the words of a binding. Pure."""
+    names = {
+        name: words[name].upper().replace("-", "_")
+        for name in ("resource_type", "pattern_type", "operation", "permission")
+    }
+    return {
+        "resource_type": names["resource_type"],
+        "name": words["resource_name"],
+        "pattern_type": names["pattern_type"],
+        "principal": words["principal"],
+        "host": words["host"],
+        "operation": names["operation"],
+        "permission_type": names["permission"],
+    }
+
+
 def row_of(binding: AclBinding) -> dict[str, str | None]:
     """Return a binding with the words of Apache Kafka."""
     pattern, entry = binding
@@ -191,9 +220,39 @@ def _operation(text: str) -> AclOperation:
 
 def _check_operations(entries: Entries) -> None:
     for pattern, listed in entries.items():
-        valid = (*_SUPPORTED.get(pattern.resource_type, ()), _O.ALL)
-        if any(entry.operation not in valid for entry in listed):
-            names = ", ".join(operation.name for operation in valid)
-            raise AclRequestError(
-                f"ResourceType {pattern.resource_type.name} only supports operations [{names}]"
-            )
+        for entry in listed:
+            if reason := _unsupported(pattern, entry):
+                raise AclRequestError(reason)
+
+
+def _unsupported(pattern: ResourcePattern, entry: AccessControlEntry) -> str:
+    """Return the reason why entries of a type of resource cannot have an operation, or nothing."""
+    valid = operations_on(pattern.resource_type)
+    if entry.operation in valid:
+        return ""
+    names = ", ".join(operation.name for operation in valid)
+    return f"ResourceType {pattern.resource_type.name} only supports operations [{names}]"
+
+
+def check_addable(binding: AclBinding) -> None:
+    """Raise ConfigError for an entry that brokers refuse, or that never has an effect.
+
+    Clients are known by the address of their host and by a principal with a type and a name.
+    """
+    pattern, entry = binding
+    principal, host = entry.principal or "", entry.host or ""
+    kind, colon, name = principal.partition(":")
+    if not (kind and colon and name):
+        raise ConfigError(
+            f"principal {principal!r} has no type or no name: write it as in User:ann"
+        )
+    if reason := problem_of(binding) or _unsupported(pattern, entry):
+        raise ConfigError(reason)
+    if host == WILDCARD:
+        return
+    try:
+        ip_address(host)
+    except ValueError:
+        raise ConfigError(
+            f"host {host!r} is neither * nor an IP address, which is all that brokers compare"
+        ) from None

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from ottla.client.admin.acls import PatternType, ResourcePattern, ResourceType
+from ottla.security.acls import CLUSTER_NAME
 
-CLUSTER = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
+CLUSTER = ResourcePattern(ResourceType.CLUSTER, CLUSTER_NAME)
 # The options of kafka-acls and `ottla acl` that name resources.
 RESOURCE_TYPES = {
     "topic": ResourceType.TOPIC,

@@ -1,30 +1,33 @@
 """The topics of a mirror: source, target, and the topic on the target's cluster that keeps matching
 offsets.
 
-`ottla topic copy`, `kafka-mirror-maker` and the `mirror` sink of a pipeline share them, so that one
-can continue what the other began.
+`ottla topic copy`, `kafka-mirror-maker` and the `mirror` sink of a pipeline share them.
+
+Not done: a cycle through a topic of offsets with another name, or through a third cluster, is not
+noticed.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin import configs, offsets, topics
+from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
-from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
-from ottla.operations.mirror.translation import Point, Translation
+from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.operations.mirror.targets import (
+    cluster_id,
+    refuse_fewer_partitions,
+    refuse_itself,
+    target_options,
+)
+from ottla.operations.mirror.translation import Point, Translation, origin_of
+from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.resets import advance
 
 POINTS_SUFFIX = ".mirror-offsets"
 """The end of the names of topics with matching offsets."""
 _POINTS_CONFIG = {"cleanup.policy": "delete", "retention.ms": "-1"}
-# Options that depend on a cluster, as in MirrorMaker 2 (DefaultConfigPropertyFilter).
-_NOT_COPIED = frozenset({
-    "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
-    "message.timestamp.difference.max.ms", "message.timestamp.before.max.ms",
-    "message.timestamp.after.max.ms", "message.timestamp.type", "unclean.leader.election.enable",
-    "min.insync.replicas",
-})  # fmt: skip
 # Of each partition; older points are thinned out.
 _POINTS_MAX = 10_000
 _BATCH = 1000
@@ -45,46 +48,63 @@ class Route:
         return self.points_topic or f"{self.target}{POINTS_SUFFIX}"
 
 
-def prepare(source: Brokers, target: Brokers, route: Route) -> list[int]:
+def prepare(
+    source: Brokers, target: Brokers, route: Route, *, follows: bool, has_points: bool = True
+) -> list[int]:
     """Create the target and its topic of offsets if they do not exist; return the partitions to
     copy.
 
     A new target has the number of partitions and the configuration of the source. Raises
-    ConfigError if an existing one has fewer partitions, or is the source.
+    ConfigError if an existing one has fewer partitions, or is the source, or is mirrored to the
+    source by a mirror that `follows`, too.
     """
     described = topics.describe_topic(source, route.source)
     count = len(described.partitions)
+    if follows:
+        _refuse_cycle(source, target, route)
     if _create(target, route.target, count, {}, validate_only=True):
-        resource = configs.Resource(configs.ResourceType.TOPIC, route.source)
-        own = {
-            entry.name: entry.value
-            for entry in configs.describe_config(source, resource)
-            if entry.source is configs.ConfigSource.DYNAMIC_TOPIC_CONFIG
-            and entry.value is not None
-            and entry.name not in _NOT_COPIED
-        }
-        _create(target, route.target, count, own)
+        options = target_options(source, route.source, has_records=True, keeps_replication=False)
+        _create(target, route.target, count, options)
     existing = topics.describe_topic(target, route.target)
-    if _is_same(source, described, target, existing):
-        raise ConfigError(
-            f"source and target of {route.source!r} are the same topic: name another target or "
-            "another cluster"
-        )
-    if len(existing.partitions) < count:
-        raise ConfigError(
-            f"topic {route.target!r} has {len(existing.partitions)} partitions and "
-            f"{route.source!r} has {count}, but a copy keeps partitions: add some with "
-            f"`ottla topic add-partitions {route.target} --total {count}`"
-        )
-    _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
+    refuse_itself(source, described, target, existing)
+    refuse_fewer_partitions(described, existing)
+    if has_points:
+        _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]
 
 
-def _is_same(source: Brokers, one: topics.Topic, target: Brokers, other: topics.Topic) -> bool:
-    """Return True if it is one topic; brokers before Kafka 2.8 give topics no ids."""
-    if one.name != other.name or any(one.topic_id) or any(other.topic_id):
-        return one.name == other.name and one.topic_id == other.topic_id
-    return source.metadata([]).cluster_id == target.metadata([]).cluster_id
+def _refuse_cycle(source: Brokers, target: Brokers, route: Route) -> None:
+    """Raise ConfigError if the source is a copy of the target, directly or through other topics of
+    the two clusters: its records would be copied again and again.
+    """
+    clusters = {cluster_id(source): source, cluster_id(target): target}
+    end = cluster_id(target), route.target
+    pending, seen = [(cluster_id(source), route.source)], set[tuple[str, str]]()
+    while pending:
+        cluster, topic = at = pending.pop()
+        if cluster not in clusters or at in seen:
+            continue
+        seen.add(at)
+        origins = _origins(clusters[cluster], topic)
+        if end in origins:
+            raise ConfigError(
+                f"{route.source!r} is a copy of {route.target!r}, so a mirror that follows would copy "
+                f"its records again and again: if the other mirror has ended for good, delete its "
+                f"topic {topic + POINTS_SUFFIX!r}"
+            )
+        pending += origins
+
+
+def _origins(brokers: Brokers, topic: str) -> set[tuple[str, str]]:
+    """Return cluster and name of the topics that a topic is a copy of, by its topic of offsets."""
+    try:
+        records, _ = _read_records(brokers, topic + POINTS_SUFFIX, 0)
+    except ApiError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            return set()
+        raise
+    origins = (origin_of(record.key) for record in records)
+    return {origin for origin in origins if origin is not None}
 
 
 def _create(
@@ -123,36 +143,49 @@ def _await_created(brokers: Brokers, partitions: list[tuple[str, int]]) -> None:
 
 
 def read_points(
-    target: Brokers, route: Route, cluster_id: str, start: int = 0
+    target: Brokers, route: Route, source_id: str, start: int = 0
 ) -> tuple[list[Point], int]:
     """Return the committed points of a route from an offset on, as stored, and the offset of the
-    next one. `cluster_id` identifies the source.
+    next one. `source_id` is the id of the source's cluster.
     """
-    key = (route.offsets_topic, 0)
-    earliest = offsets.list_offsets(target, {key: offsets.EARLIEST})[key].offset
+    records, end = _read_records(target, route.offsets_topic, start)
+    points = (Point.decode(route.source, row.key, row.value, source_id) for row in records)
+    return [point for point in points if point is not None], end
+
+
+def _read_records(brokers: Brokers, topic: str, start: int) -> tuple[list[ConsumedRecord], int]:
+    """Return the committed records of a topic of offsets from an offset on, and its end."""
+    key = (topic, 0)
+    earliest = offsets.list_offsets(brokers, {key: offsets.EARLIEST})[key].offset
     ends = offsets.list_offsets(
-        target, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
+        brokers, {key: offsets.LATEST}, isolation_level=offsets.READ_COMMITTED
     )
-    points: list[Point] = []
+    records: list[ConsumedRecord] = []
     end = ends[key].offset
     if max(earliest, start) >= end:
-        return points, end
+        return records, end
     settings = {
-        **target.settings,
+        **brokers.settings,
         "isolation.level": "read_committed",
         "fetch.wait.max.ms": "10",
     }
-    with RecordConsumer(target.bootstrap, settings=settings) as consumer:
+    with RecordConsumer(brokers.bootstrap, settings=settings) as consumer:
         consumer.assign({key: max(earliest, start)})
         while True:
             for record in consumer.poll(_POLL_S, limit=_BATCH):
                 if isinstance(record, EndOfPartition):
-                    return points, end
-                point = Point.decode(route.source, record.key, record.value, cluster_id)
-                if point is not None and record.offset < end:
-                    points.append(point)
+                    return records, end
+                if record.offset < end:
+                    records.append(record)
                 if record.offset + 1 >= end:
-                    return points, end
+                    return records, end
+
+
+class Translated(NamedTuple):
+    """The offsets of a group on the target, and the number of those that were moved."""
+
+    offsets: dict[tuple[str, int], int]
+    moved: int
 
 
 class Points:
@@ -181,23 +214,58 @@ class Points:
         return Translation(point for known in self._points.values() for point in known)
 
 
-def translate_groups(
-    source: Brokers, target: Brokers, routes: Mapping[Route, Points], names: Sequence[str]
-) -> dict[str, int]:
-    """Translate the committed offsets of groups and commit them for the same groups on the target.
+class PointsLog:
+    """The points of one source on its targets, as they are written."""
 
-    Offsets are never moved backwards, and a group with members there is left alone. Returns the
-    number of partitions that were moved, by group.
+    def __init__(self, target: Brokers, source_id: str) -> None:
+        self._target, self._source_id = target, source_id
+        # The offset of the next record in each topic of points, unless another mirror writes there.
+        self._ends: dict[Route, int] = {}
+
+    def new_points(self, route: Route) -> list[Point]:
+        """Return the points of a route since the last call."""
+        start = self._ends.get(route, 0)
+        points, self._ends[route] = read_points(self._target, route, self._source_id, start)
+        return points
+
+    def has_other_writer(self, route: Route, written: list[int]) -> bool:
+        """Return True if another mirror of this source has written points between those at the
+        offsets `written`.
+        """
+        end = self._ends[route]
+        if written == list(range(end, end + len(written))):
+            self._ends[route] = max(written) + 1
+            return False
+        return len(self.new_points(route)) > len(written)
+
+
+def missing_groups(source: Brokers, names: Iterable[str]) -> list[str]:
+    """Return the groups that do not exist; requests that translate offsets report other errors."""
+    missing = []
+    for name in names:
+        try:
+            check_exists(source, name)
+        except ApiError as error:
+            if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                missing.append(name)
+    return missing
+
+
+def translate_group(
+    source: Brokers, target: Brokers, routes: Mapping[Route, Points], name: str
+) -> Translated:
+    """Translate the committed offsets of a group and commit them for the same group on the target.
+
+    Offsets are never moved backwards, and a group with members there is left alone.
     """
     translations = {route: points.translation() for route, points in routes.items()}
+    targets = _translated(source, translations, name)
     is_own = source.bootstrap == target.bootstrap
-    return {
-        name: advance(target, name, translated(source, translations, name), is_own=is_own) or 0
-        for name in names
-    }
+    moved = advance(target, name, targets, is_own=is_own)
+    return Translated({}, 0) if moved is None else Translated(targets, moved)
 
 
-def translated(
+def _translated(
     source: Brokers, translations: Mapping[Route, Translation], name: str
 ) -> dict[tuple[str, int], int]:
     """Return the offsets of the targets that match the committed offsets of a group."""

@@ -55,6 +55,15 @@ class Point(NamedTuple):
             return None
 
 
+def origin_of(key: bytes | None) -> tuple[str, str] | None:
+    """Return cluster and topic of the source in a point's key; None if the key has no cluster."""
+    try:
+        origin = json.loads(key or b"")
+        return str(origin["cluster"]), str(origin["topic"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 class Translation:
     """Translates the offsets of a source topic, by partition."""
 

@@ -1,10 +1,12 @@
 """The execution of a plan: start its moves, show their progress, cancel them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ottla.client.admin import replicas as admin
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change
 from ottla.operations.moves import directories, throttles
 from ottla.operations.moves.directories import Directories, Replica
 from ottla.operations.moves.plans import Assignment, Targets, TopicPartition
@@ -15,7 +17,7 @@ _DIRECTORIES_TIMEOUT_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MovePlan:
     """The present and the future replicas of partitions, and the directories of some replicas."""
 
     current: Assignment
@@ -34,7 +36,7 @@ class Plan:
         """Return the partitions with replicas whose directories are named."""
         return {(replica.topic, replica.partition) for replica in self.directories}
 
-    def changes(self) -> "Plan":
+    def changes(self) -> "MovePlan":
         """Return the plan of the partitions whose replicas change or whose directories are named."""
         named = self.with_directories()
         changed = [
@@ -42,7 +44,7 @@ class Plan:
             for key, replicas in self.targets.items()
             if replicas != self.current[key] or key in named
         ]
-        return Plan(
+        return MovePlan(
             {key: self.current[key] for key in changed},
             {key: self.targets[key] for key in changed},
             self.directories,
@@ -50,7 +52,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class MoveProgress:
     """The state of each partition of a plan with its replicas, and the directories of the replicas
     that the plan moves between directories. A state is "moving", "complete" or "different".
 
@@ -77,13 +79,24 @@ class Cancellation:
         return list(dict.fromkeys([*self.moves, *back]))
 
 
-def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
+def start(
+    brokers: Brokers, plan: MovePlan, bytes_per_second: int | None, *, cluster: str = ""
+) -> Change:
     """Start the moves of a plan, with a limit of their traffic if it is given.
 
     ConfigError if the limit is no positive number.
     """
+    limit = "none" if bytes_per_second is None else f"{bytes_per_second} bytes/s"
+    change = Change(
+        cluster,
+        "partition.reassign",
+        f"{len(plan.targets)} partitions",
+        before=_replicas({key: plan.current[key] for key in plan.targets}),
+        after=_replicas(plan.targets),
+        notes=(f"throttle {limit}",),
+    )
     if not plan.targets:
-        return
+        return change
     in_place = plan.with_directories()
     moved = {
         key: replicas
@@ -100,9 +113,18 @@ def start(brokers: Brokers, plan: Plan, bytes_per_second: int | None) -> None:
     if moved:
         admin.alter_partition_reassignments(brokers, moved)
     _move(brokers, plan.directories)
+    return change
 
 
-def progress_of(brokers: Brokers, plan: Plan) -> Progress:
+def _replicas(assignment: Mapping[TopicPartition, Sequence[int]]) -> dict[str, str]:
+    """Return the replicas of partitions as texts, by the name of the partition."""
+    return {
+        f"{topic}-{number}": ",".join(map(str, replicas))
+        for (topic, number), replicas in assignment.items()
+    }
+
+
+def progress_of(brokers: Brokers, plan: MovePlan) -> MoveProgress:
     """Return the progress of a plan."""
     moves = admin.list_partition_reassignments(brokers)
     found = _directories(brokers, plan)
@@ -113,10 +135,12 @@ def progress_of(brokers: Brokers, plan: Plan) -> Progress:
         )
         for key, present in states(brokers, plan.targets, moves).items()
     }
-    return Progress(rows, found, bool(moves) or any(state.is_moving for state in found.values()))
+    return MoveProgress(
+        rows, found, bool(moves) or any(state.is_moving for state in found.values())
+    )
 
 
-def find_moves(brokers: Brokers, plan: Plan) -> Cancellation:
+def find_moves(brokers: Brokers, plan: MovePlan) -> Cancellation:
     """Return the moves of a plan that are under way."""
     moves = admin.list_partition_reassignments(brokers)
     return Cancellation(
@@ -125,15 +149,33 @@ def find_moves(brokers: Brokers, plan: Plan) -> Cancellation:
     )
 
 
-def cancel(brokers: Brokers, cancellation: Cancellation) -> bool:
-    """Cancel moves; return True if the cluster moves no other partition."""
+class CancelledMoves(NamedTuple):
+    """The change, and whether the cluster moves no other partition."""
+
+    change: Change
+    is_idle: bool
+
+
+def cancel(brokers: Brokers, cancellation: Cancellation, *, cluster: str = "") -> CancelledMoves:
+    """Cancel moves: the original replicas remain, and replicas return to their directories.
+
+    ApiError NO_REASSIGNMENT_IN_PROGRESS if one of the partitions is not being moved.
+    """
     if cancellation.moves:
         admin.alter_partition_reassignments(brokers, dict.fromkeys(cancellation.moves))
     _move(brokers, cancellation.ways_back)
-    return bool(cancellation.partitions()) and not admin.list_partition_reassignments(brokers)
+    partitions = cancellation.partitions()
+    change = Change(
+        cluster,
+        "partition.cancel-reassignment",
+        f"{len(partitions)} partitions",
+        before=_replicas(cancellation.moves),
+    )
+    is_idle = bool(partitions) and not admin.list_partition_reassignments(brokers)
+    return CancelledMoves(change, is_idle)
 
 
-def remove_limits(brokers: Brokers, plan: Plan) -> None:
+def remove_limits(brokers: Brokers, plan: MovePlan) -> None:
     """Remove the limits of the brokers that run, and of the topics of a plan."""
     _, live, names = limited(brokers, plan.targets)
     throttles.clear(brokers, live, names)
@@ -148,7 +190,7 @@ def _ignore(replica: Replica, directory: str) -> None:
     """Do nothing: a plan is reported when all of its moves have started."""
 
 
-def _directories(brokers: Brokers, plan: Plan) -> dict[Replica, Directories]:
+def _directories(brokers: Brokers, plan: MovePlan) -> dict[Replica, Directories]:
     live = {replica.broker for replica in plan.directories} & set(brokers.node_ids())
     return {
         replica: state
@@ -158,7 +200,7 @@ def _directories(brokers: Brokers, plan: Plan) -> dict[Replica, Directories]:
 
 
 def _state(
-    plan: Plan,
+    plan: MovePlan,
     key: TopicPartition,
     present: tuple[int, ...] | None,
     found: Mapping[Replica, Directories],

@@ -7,6 +7,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import configs
 from ottla.client.admin.replicas import Reassignment
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change
 from ottla.operations.moves.plans import TopicPartition as Key
 
 LEADER_RATE = "leader.replication.throttled.rate"
@@ -32,15 +33,15 @@ def throttle(
     `moves` are the moves under way, whose new replicas are still copied. If `live` is given, only
     brokers in it get a limit.
     """
-    limits = limits_of(targets, current, moves)
+    throttled = throttled_replicas(targets, current, moves)
     # Brokers first: one that knows no such limit refuses before anything has changed.
-    chosen = limits.brokers if live is None else limits.brokers & set(live)
+    chosen = throttled.brokers if live is None else throttled.brokers & set(live)
     set_rates(brokers, chosen, bytes_per_second)
-    for topic, values in limits.replicas.items():
+    for topic, values in throttled.replicas.items():
         _set(brokers, configs.ResourceType.TOPIC, topic, dict(zip(REPLICAS, values, strict=True)))
 
 
-class Limits(NamedTuple):
+class ThrottledReplicas(NamedTuple):
     """The brokers that a limit needs, and the values of the topics' options: who sends and who
     receives.
     """
@@ -49,12 +50,12 @@ class Limits(NamedTuple):
     replicas: dict[str, tuple[str, str]]
 
 
-def limits_of(
+def throttled_replicas(
     targets: Mapping[Key, Sequence[int]],
     current: Mapping[Key, Sequence[int]],
     moves: Mapping[Key, Reassignment],
-) -> Limits:
-    """Return what a limit of new replicas concerns. Pure."""
+) -> ThrottledReplicas:
+    """Return the brokers and replicas that a limit of new replicas concerns. Pure."""
     topics: dict[str, tuple[set[str], set[str]]] = {}
     involved: set[int] = set()
     for key, replicas in targets.items():
@@ -64,7 +65,7 @@ def limits_of(
         leaders |= {f"{partition}:{broker}" for broker in sources}
         followers |= {f"{partition}:{broker}" for broker in {*replicas} - {*sources}}
         involved |= {*sources, *replicas}
-    return Limits(
+    return ThrottledReplicas(
         involved,
         {
             topic: (",".join(sorted(leaders)), ",".join(sorted(followers)))
@@ -80,10 +81,38 @@ def check_rate(bytes_per_second: int) -> None:
 
 
 def set_rates(brokers: Brokers, node_ids: Iterable[int], bytes_per_second: int) -> None:
-    """Limit what brokers send and receive of throttled replicas."""
+    """Limit the traffic of throttled replicas of brokers, in both directions."""
     for broker in sorted(node_ids):
         limits = dict.fromkeys(RATES, str(bytes_per_second))
         _set(brokers, configs.ResourceType.BROKER, str(broker), limits)
+
+
+def change_rates(
+    brokers: Brokers, node_ids: Iterable[int], bytes_per_second: int, *, cluster: str = ""
+) -> Change:
+    """Change the limit of brokers that have one."""
+    nodes = sorted(node_ids)
+    set_rates(brokers, nodes, bytes_per_second)
+    return Change(
+        cluster,
+        "partition.change-throttle",
+        f"{len(nodes)} brokers",
+        after=_limits(dict.fromkeys(nodes, bytes_per_second)),
+    )
+
+
+def remove_rates(
+    brokers: Brokers, rates: Mapping[int, int], topics: Iterable[str], *, cluster: str = ""
+) -> Change:
+    """Remove the limits of brokers, and the throttled replicas of topics."""
+    clear(brokers, sorted(rates), topics, rates=RATES)
+    return Change(
+        cluster, "partition.remove-throttle", f"{len(rates)} brokers", before=_limits(rates)
+    )
+
+
+def _limits(rates: Mapping[int, int]) -> dict[str, str]:
+    return {f"broker {node}": f"{rate} bytes/s" for node, rate in sorted(rates.items())}
 
 
 def throttle_moves(brokers: Brokers, node_ids: Iterable[int], bytes_per_second: int) -> None:

@@ -4,8 +4,9 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.base.loading import deferred_module
-from ottla.client.admin import groups
+from ottla.client.admin import groups, offsets
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import Change
 
 # Ottla's broker has no streams groups.
 if TYPE_CHECKING:
@@ -102,3 +103,26 @@ def _streams_group(brokers: Brokers, name: str) -> groups.Group:
             for member in group.members
         ),
     )
+
+
+def delete_group(brokers: Brokers, name: str, *, cluster: str = "") -> Change:
+    """Delete a group; the change has its committed offsets.
+
+    ApiError NON_EMPTY_GROUP if it has members.
+    """
+    try:
+        committed = offsets.committed_offsets(brokers, name, require_stable=False)
+    except ApiError:
+        # Share groups commit none, and some users may delete a group and not describe it.
+        committed = {}
+    groups.delete_group(brokers, name)
+    before = {f"{topic}-{number}": str(row.offset) for (topic, number), row in committed.items()}
+    return Change(cluster, "group.delete", name, before=before)
+
+
+def remove_members(brokers: Brokers, name: str, *, reason: str = "", cluster: str = "") -> Change:
+    """Remove all members of a group; running consumers rejoin."""
+    group = groups.describe_group(brokers, name)
+    groups.remove_members(brokers, group, reason=reason)
+    members = ", ".join(member.member_id for member in group.members)
+    return Change(cluster, "group.remove-members", name, before={"members": members})

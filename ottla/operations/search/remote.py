@@ -3,10 +3,12 @@
 import base64
 import binascii
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from ottla.base.search.conditions import Condition
+from ottla.base.search.language import filter_text
 from ottla.operations.survey.http import HttpError, get_lines
 from ottla.wire.records.records import Record
 
@@ -18,6 +20,29 @@ class Match(NamedTuple):
 
     record: Record
     is_log_append_time: bool
+
+
+def search_query(
+    partition: tuple[str, int],
+    span: tuple[int | str, int],
+    conditions: Sequence[Condition],
+    *,
+    limit: int = 0,
+    read_committed: bool = False,
+) -> list[tuple[str, object]]:
+    """Return the parameters of a search in one partition, between two positions."""
+    parameters: list[tuple[str, object]] = [
+        ("topic", partition[0]),
+        ("partition", partition[1]),
+        ("from", span[0]),
+        ("to", span[1]),
+        ("limit", limit),
+    ]
+    if conditions:
+        parameters.append(("where", filter_text(conditions)))
+    if read_committed:
+        parameters.append(("isolation", "read_committed"))
+    return parameters
 
 
 def search_rows(
@@ -42,9 +67,10 @@ def search_rows(
 def match_of(url: str, row: Row) -> Match:
     """Return the record of a row; HttpError if it cannot be used."""
     try:
-        texts = [None if text is None else str(text) for text in row.get("headers") or []]
-        pairs = zip(texts[::2], texts[1::2], strict=True)
-        headers = [(name or "", None if value is None else value.encode()) for name, value in pairs]
+        texts = row.get("headers") or []
+        values = row.get("headers_base64") or texts[1::2]
+        read = _base64_bytes if "headers_base64" in row else _text_bytes
+        headers = [(str(name), read(value)) for name, value in zip(texts[::2], values, strict=True)]
         record = Record(
             _bytes(row, "key"),
             _bytes(row, "payload"),
@@ -59,7 +85,12 @@ def match_of(url: str, row: Row) -> Match:
 
 def _bytes(row: Row, name: str) -> bytes | None:
     coded = row.get(f"{name}_base64")
-    if coded is not None:
-        return base64.b64decode(coded, validate=True)
-    text = row.get(name)
+    return _text_bytes(row.get(name)) if coded is None else _base64_bytes(coded)
+
+
+def _text_bytes(text: str | None) -> bytes | None:
     return None if text is None else str(text).encode()
+
+
+def _base64_bytes(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text, validate=True)

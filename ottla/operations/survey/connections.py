@@ -300,12 +300,14 @@ class ClusterConnection:
                 raise Closed(f"the connection to cluster {self.name!r} is closed")
             if self._idle:
                 return self._idle.pop()
-        return Brokers(
+        opened = Brokers(
             self.bootstrap,
             timeout_s=self.timeout_s,
             client_id=self._client_id,
             security=self._options.security,
         )
+        opened.settings = {**self._options.librdkafka, "client.id": self._client_id}
+        return opened
 
     def _take_back(self, lent: Brokers, *, is_intact: bool) -> None:
         with self._lock:

@@ -1,10 +1,10 @@
 """GET requests to the HTTP ports of brokers, whose addresses only operators configure."""
 
-import http.client
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from ottla.base.errors import OttlaError
+from ottla.net.web_requests import RejectedRequest, WebRequest, read_lines
 
 _LINE_BYTES_MAX = 16 << 20
 
@@ -22,19 +22,14 @@ def get_lines(base_url: str, path: str, timeout_s: float) -> Iterator[bytes]:
 
     `timeout_s` bounds the wait for each line. Closing the iterator closes the connection.
     """
-    address = urlsplit(base_url)
-    if address.scheme != "http" or address.hostname is None:
+    if not base_url.startswith("http://") or urlsplit(base_url).hostname is None:
         raise HttpError(f"{base_url!r} is not the address of an HTTP port: write http://HOST:PORT")
-    connection = http.client.HTTPConnection(address.hostname, address.port or 80, timeout=timeout_s)
+    request = WebRequest(urlunsplit((*urlsplit(base_url)[:2], "", "", "")) + path)
     try:
-        connection.request("GET", path)
-        response = connection.getresponse()
-        if response.status != http.HTTPStatus.OK:
-            reason = response.read(1000).decode("utf-8", "replace").strip()
-            raise HttpError(f"{base_url} responds {response.status}: {reason}", response.status)
-        while line := response.readline(_LINE_BYTES_MAX):
-            yield line
-    except (OSError, http.client.HTTPException) as error:
+        yield from read_lines(request, wait_s=timeout_s, bytes_max=_LINE_BYTES_MAX)
+    except RejectedRequest as error:
+        status = error.response.status
+        reason = error.response.body.decode("utf-8", "replace").strip()
+        raise HttpError(f"{base_url} responds {status}: {reason}", status) from error
+    except OSError as error:
         raise HttpError(f"{base_url} does not respond: {error}") from error
-    finally:
-        connection.close()

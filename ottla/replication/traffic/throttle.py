@@ -24,7 +24,7 @@ class Throttled(NamedTuple):
 NOT_THROTTLED = Throttled()
 
 
-class Window(NamedTuple):
+class ReplicationQuotaWindow(NamedTuple):
     """The period over which a rate is computed; the current sample is one of `samples`."""
 
     samples: int = 11
@@ -36,7 +36,7 @@ class Window(NamedTuple):
         return self.samples * self.sample_seconds
 
 
-DEFAULT_WINDOW = Window()
+DEFAULT_WINDOW = ReplicationQuotaWindow()
 
 
 class _Sample:
@@ -54,7 +54,9 @@ class Throttle:
 
     __slots__ = ("_limit", "_samples", "_window")
 
-    def __init__(self, limit: Callable[[], float], window: Window = DEFAULT_WINDOW) -> None:
+    def __init__(
+        self, limit: Callable[[], float], window: ReplicationQuotaWindow = DEFAULT_WINDOW
+    ) -> None:
         self._limit = limit
         self._window = window
         self._samples: deque[_Sample] = deque()

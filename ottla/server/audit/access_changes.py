@@ -8,14 +8,14 @@ from typing import Any
 
 from ottla.security.acls import AclBinding, ResourceType
 from ottla.security.scram import ScramMechanism
-from ottla.server.audit.changes import Change, Exchange, Right, failure
+from ottla.server.audit.changes import AuditedChange, Exchange, Right, failure
 from ottla.server.audit.record import Details, Resource
 
 _USER = ResourceType.USER
 _TOKEN = ResourceType.DELEGATION_TOKEN.name
 
 
-def _acl(binding: AclBinding, code: int) -> Change:
+def _acl(binding: AclBinding, code: int) -> AuditedChange:
     pattern, entry = binding
     kind, name = pattern.resource_type.name, pattern.name
     details: Details = {
@@ -25,7 +25,7 @@ def _acl(binding: AclBinding, code: int) -> Change:
         "permission": entry.permission_type.name,
     }
     resource = Resource("ACL", f"{pattern.pattern_type.name} {kind} {name}")
-    return Change(resource, code, details)
+    return AuditedChange(resource, code, details)
 
 
 def _binding(row: Any, pattern_type: int) -> AclBinding:
@@ -35,14 +35,14 @@ def _binding(row: Any, pattern_type: int) -> AclBinding:
     )
 
 
-def created_acls(exchange: Exchange) -> Iterator[Change]:
+def created_acls(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the entries of CreateAcls."""
     rows = zip(exchange.request.creations, exchange.response.results, strict=True)
     for creation, result in rows:
         yield _acl(_binding(creation, creation.resource_pattern_type), result.error_code)
 
 
-def deleted_acls(exchange: Exchange) -> Iterator[Change]:
+def deleted_acls(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the entries that DeleteAcls has removed, and filters that have failed."""
     for result in exchange.response.filter_results:
         if result.error_code:
@@ -51,7 +51,7 @@ def deleted_acls(exchange: Exchange) -> Iterator[Change]:
             yield _acl(_binding(row, row.pattern_type), row.error_code)
 
 
-def altered_credentials(exchange: Exchange) -> Iterator[Change]:
+def altered_credentials(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the users of AlterUserScramCredentials; null is a credential that was deleted."""
     details: dict[str, dict[str, str | None]] = {}
     for row in exchange.request.deletions:
@@ -61,7 +61,7 @@ def altered_credentials(exchange: Exchange) -> Iterator[Change]:
         changed[_mechanism(row.mechanism)] = f"set, {row.iterations} iterations"
     for result in exchange.response.results:
         resource = Resource(_USER.name, result.user)
-        yield Change(resource, result.error_code, details.get(result.user, {}))
+        yield AuditedChange(resource, result.error_code, details.get(result.user, {}))
 
 
 def _mechanism(code: int) -> str:
@@ -69,29 +69,29 @@ def _mechanism(code: int) -> str:
     return f"mechanism {code}" if known is None else known.mechanism_name
 
 
-def created_token(exchange: Exchange) -> Iterator[Change]:
+def created_token(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the token of CreateDelegationToken."""
     request, response = exchange.request, exchange.response
     owner = f"{response.principal_type}:{response.principal_name}"
     renewers = [f"{row.principal_type}:{row.principal_name}" for row in request.renewers]
     details: Details = {"owner": owner, "renewers": renewers}
     right: Right = (_USER, owner)
-    yield Change(Resource(_TOKEN, response.token_id), response.error_code, details, right)
+    yield AuditedChange(Resource(_TOKEN, response.token_id), response.error_code, details, right)
 
 
-def renewed_token(exchange: Exchange) -> Iterator[Change]:
+def renewed_token(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the token of RenewDelegationToken."""
     details: Details = {"expiry_ms": exchange.response.expiry_timestamp_ms}
-    yield Change(Resource(_TOKEN, exchange.subject), exchange.response.error_code, details)
+    yield AuditedChange(Resource(_TOKEN, exchange.subject), exchange.response.error_code, details)
 
 
-def expired_token(exchange: Exchange) -> Iterator[Change]:
+def expired_token(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the token of ExpireDelegationToken."""
     is_deleted = exchange.request.expiry_time_period_ms < 0
     details: Details = (
         {"deleted": True} if is_deleted else {"expiry_ms": exchange.response.expiry_timestamp_ms}
     )
-    yield Change(Resource(_TOKEN, exchange.subject), exchange.response.error_code, details)
+    yield AuditedChange(Resource(_TOKEN, exchange.subject), exchange.response.error_code, details)
 
 
 def token_subject(broker: Any, request: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
 from ottla.security.acls import CLUSTER_NAME, ResourceType
-from ottla.server.audit.changes import AuditedApi, Change, Exchange, failure
+from ottla.server.audit.changes import AuditedApi, AuditedChange, Exchange, failure
 from ottla.server.audit.log import NO_AUTHORIZER, Requested, Subject, is_exempt, origin_of
 from ottla.server.audit.record import SUCCESS
 from ottla.server.authorization.trace import Trace
@@ -89,7 +89,7 @@ class _Audit:
         else:
             self.answered(response)
 
-    def _write(self, change: Change, result: str = "") -> None:
+    def _write(self, change: AuditedChange, result: str = "") -> None:
         code = ErrorCode(change.error_code)
         if code in _ELSEWHERE or code in _DENIED:
             return
@@ -101,7 +101,7 @@ class _Audit:
             details=change.details,
         )
 
-    def _rule(self, change: Change) -> str:
+    def _rule(self, change: AuditedChange) -> str:
         access = self._context.access
         if access is None:
             return self._row.rule or NO_AUTHORIZER

@@ -21,7 +21,7 @@ class Exchange(NamedTuple):
     subject: str = ""
 
 
-class Change(NamedTuple):
+class AuditedChange(NamedTuple):
     """A resource, the error code of its change, and what was changed.
 
     `right` is the resource whose access control list may have allowed the change; the other one is
@@ -34,7 +34,7 @@ class Change(NamedTuple):
     right: Right | None = None
 
 
-Changes = Callable[[Exchange], Iterator[Change]]
+Changes = Callable[[Exchange], Iterator[AuditedChange]]
 
 
 class AuditedApi(NamedTuple):
@@ -50,6 +50,6 @@ class AuditedApi(NamedTuple):
     subject: Callable[[Any, Any], str] | None = None
 
 
-def failure(error_code: int) -> Change:
+def failure(error_code: int) -> AuditedChange:
     """Return the change of a request that has failed as a whole."""
-    return Change(NO_RESOURCE, error_code)
+    return AuditedChange(NO_RESOURCE, error_code)

@@ -11,7 +11,7 @@ from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
 from ottla.cluster.options.group_options import GROUP_OPTIONS
 from ottla.cluster.options.option_tables import BROKER_OPTIONS, TOPIC_OPTIONS
 from ottla.security.acls import ResourceType
-from ottla.server.audit.changes import Change, Exchange, Right
+from ottla.server.audit.changes import AuditedChange, Exchange, Right
 from ottla.server.audit.record import Details, Resource, Value
 from ottla.server.config.store import ConfigResource
 
@@ -44,14 +44,14 @@ def shown_value(resource_type: int, name: str, value: str | None) -> str | None:
     return HIDDEN if row is None or row.sensitive else value
 
 
-def _configured(row: Any, details: Details) -> Change:
+def _configured(row: Any, details: Details) -> AuditedChange:
     kind = _RIGHTS.get(row.resource_type)
     right: Right | None = None if kind is None else (kind, row.resource_name)
     resource = Resource(_config_kind(row.resource_type), row.resource_name or _DEFAULT)
-    return Change(resource, row.error_code, details, right)
+    return AuditedChange(resource, row.error_code, details, right)
 
 
-def replaced_configs(exchange: Exchange) -> Iterator[Change]:
+def replaced_configs(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the resources of AlterConfigs, which replaces all their options."""
     if exchange.request.validate_only:
         return
@@ -66,7 +66,7 @@ def replaced_configs(exchange: Exchange) -> Iterator[Change]:
         yield _configured(row, details.get((row.resource_type, row.resource_name), {}))
 
 
-def altered_configs(exchange: Exchange) -> Iterator[Change]:
+def altered_configs(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the resources of IncrementalAlterConfigs; null is an option that was deleted."""
     if exchange.request.validate_only:
         return
@@ -89,7 +89,7 @@ def _alteration(resource_type: int, config: Any) -> Value:
     return value
 
 
-def altered_quotas(exchange: Exchange) -> Iterator[Change]:
+def altered_quotas(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the entities of AlterClientQuotas; null is a quota that was removed."""
     if exchange.request.validate_only:
         return
@@ -101,7 +101,7 @@ def altered_quotas(exchange: Exchange) -> Iterator[Change]:
         }
     for row in exchange.response.entries:
         name = _entity(row.entity)
-        yield Change(Resource("QUOTA", name), row.error_code, details.get(name, {}))
+        yield AuditedChange(Resource("QUOTA", name), row.error_code, details.get(name, {}))
 
 
 def _entity(parts: Any) -> str:
@@ -111,7 +111,7 @@ def _entity(parts: Any) -> str:
     )
 
 
-def updated_features(exchange: Exchange) -> Iterator[Change]:
+def updated_features(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the features of UpdateFeatures, which are updated all or none."""
     if exchange.request.validate_only:
         return
@@ -119,16 +119,16 @@ def updated_features(exchange: Exchange) -> Iterator[Change]:
     levels = {row.feature: row.max_version_level for row in exchange.request.feature_updates}
     for feature, level in levels.items():
         details: Details = {"level": level}
-        yield Change(Resource("FEATURE", feature), exchange.response.error_code, details)
+        yield AuditedChange(Resource("FEATURE", feature), exchange.response.error_code, details)
 
 
-def deleted_groups(exchange: Exchange) -> Iterator[Change]:
+def deleted_groups(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the groups of DeleteGroups."""
     for row in exchange.response.results:
         yield _group(row.group_id, row.error_code)
 
 
-def deleted_offsets(exchange: Exchange) -> Iterator[Change]:
+def deleted_offsets(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of OffsetDelete."""
     group, response = exchange.request.group_id, exchange.response
     if response.error_code:
@@ -141,6 +141,6 @@ def deleted_offsets(exchange: Exchange) -> Iterator[Change]:
             )
 
 
-def _group(name: str, code: int, details: Details | None = None) -> Change:
+def _group(name: str, code: int, details: Details | None = None) -> AuditedChange:
     kind = ResourceType.GROUP
-    return Change(Resource(kind.name, name), code, details or {}, (kind, name))
+    return AuditedChange(Resource(kind.name, name), code, details or {}, (kind, name))

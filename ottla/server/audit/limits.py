@@ -8,7 +8,7 @@ lines that are not written is kept for each client, and reported.
 from collections.abc import Hashable
 from typing import NamedTuple
 
-from ottla.server.audit.record import Event, Origin
+from ottla.server.audit.record import AuditEvent, Origin
 
 REPEAT_SECONDS = 60.0
 """The time in which a line is not repeated, and after which suppressed lines are reported."""
@@ -25,7 +25,7 @@ _OTHERS = Origin("", "")
 class Suppressed(NamedTuple):
     """How many lines of a client were not written; without a principal, the lines of many clients."""
 
-    event: Event
+    event: AuditEvent
     origin: Origin
     lines_count: int
 
@@ -60,7 +60,7 @@ class Limiter:
         self._questions: dict[Hashable, float] = {}
         self._addresses: dict[str, _Bucket] = {}
         self._total: _Bucket | None = None
-        self._suppressed: dict[tuple[Event, str, str], int] = {}
+        self._suppressed: dict[tuple[AuditEvent, str, str], int] = {}
 
     @property
     def entries_count(self) -> int:
@@ -72,7 +72,7 @@ class Limiter:
         """True if lines were not written since the last report."""
         return bool(self._suppressed)
 
-    def admits(self, event: Event, origin: Origin, question: Hashable, now: float) -> bool:
+    def admits(self, event: AuditEvent, origin: Origin, question: Hashable, now: float) -> bool:
         """Return True if a line is to be written, and count it otherwise."""
         key = (event, origin.principal, origin.address, question)
         written_at = self._questions.get(key)
@@ -99,7 +99,7 @@ class Limiter:
         self._total.take()
         return True
 
-    def _count(self, event: Event, origin: Origin) -> None:
+    def _count(self, event: AuditEvent, origin: Origin) -> None:
         key = (event, origin.principal, origin.address)
         if key not in self._suppressed and len(self._suppressed) >= _CLIENTS_MAX:
             key = (event, *_OTHERS[:2])

@@ -22,9 +22,9 @@ from ottla.server.audit.record import (
     NO_RESOURCE,
     SUCCESS,
     TEXT_MAX,
+    AuditEvent,
     AuditRecord,
     Details,
-    Event,
     Origin,
     Resource,
 )
@@ -166,9 +166,9 @@ class AuditLog:
     def __init__(
         self, options: Snapshot, broker_id: int, sink: Sink, clock: Clock, tasks: Tasks
     ) -> None:
-        self.counts: Counter[Event] = Counter()
+        self.counts: Counter[AuditEvent] = Counter()
         self.suppressed_count = 0
-        self._events = {Event(name) for name in options.strings("audit.log.events")}
+        self._events = {AuditEvent(name) for name in options.strings("audit.log.events")}
         self._broker_id = broker_id
         self._sink = sink
         self._clock = clock
@@ -187,9 +187,9 @@ class AuditLog:
         """Write an administrative change; one that has failed as far as the limits allow."""
         if result != SUCCESS:
             question = subject.api, _short(subject.resource), result
-            if not self._admits(Event.CHANGE, origin, question):
+            if not self._admits(AuditEvent.CHANGE, origin, question):
                 return
-        self._put(Event.CHANGE, origin, subject, rule, result, details)
+        self._put(AuditEvent.CHANGE, origin, subject, rule, result, details)
 
     def topic_created(self, request: Requested, name: str) -> None:
         """Write that a request which is no administrative one has created a topic."""
@@ -225,11 +225,11 @@ class AuditLog:
     def _deny(self, request: Sent, subject: Subject, rule: "Asked | str") -> None:
         origin = origin_of(request.connection, request.client_id)
         resource = _short(subject.resource)
-        if self._admits(Event.DENIAL, origin, (subject.operation, resource)):
+        if self._admits(AuditEvent.DENIAL, origin, (subject.operation, resource)):
             if not isinstance(rule, str):
                 kind = acls.ResourceType[resource.kind]
                 rule = rule.rule(acls.AclOperation[subject.operation], kind, subject.resource.name)
-            self._put(Event.DENIAL, origin, subject, rule, DENIED, {})
+            self._put(AuditEvent.DENIAL, origin, subject, rule, DENIED, {})
 
     def login_failed(
         self, connection: Connection, client_id: str | None, login: FailedLogin
@@ -238,18 +238,18 @@ class AuditLog:
         origin = origin_of(connection, client_id)
         if login.user:
             origin = origin._replace(principal=f"User:{login.user}"[:TEXT_MAX])
-        if self._admits(Event.FAILED_LOGIN, origin, login.mechanism):
+        if self._admits(AuditEvent.FAILED_LOGIN, origin, login.mechanism):
             details: Details = {"mechanism": login.mechanism, "reason": login.reason}
-            self._put(Event.FAILED_LOGIN, origin, Subject("", ""), "", FAILED, details)
+            self._put(AuditEvent.FAILED_LOGIN, origin, Subject("", ""), "", FAILED, details)
 
     def handshake_failed(self, listener: str, address: str, reason: str) -> None:
         """Write that a client has no certificate, or one that is not trusted."""
         origin = Origin("", address, listener)
-        if self._admits(Event.FAILED_LOGIN, origin, (_CERTIFICATE, reason)):
+        if self._admits(AuditEvent.FAILED_LOGIN, origin, (_CERTIFICATE, reason)):
             details: Details = {"mechanism": _CERTIFICATE, "reason": reason}
-            self._put(Event.FAILED_LOGIN, origin, Subject("", ""), "", FAILED, details)
+            self._put(AuditEvent.FAILED_LOGIN, origin, Subject("", ""), "", FAILED, details)
 
-    def _admits(self, event: Event, origin: Origin, question: Hashable) -> bool:
+    def _admits(self, event: AuditEvent, origin: Origin, question: Hashable) -> bool:
         """Return True if a line that clients can provoke is to be written."""
         if event not in self._events:
             return False
@@ -263,7 +263,7 @@ class AuditLog:
 
     def _put(
         self,
-        event: Event,
+        event: AuditEvent,
         origin: Origin,
         subject: Subject,
         rule: str,
@@ -311,7 +311,7 @@ class AuditLog:
                     broker_id=self._broker_id,
                     event=suppressed.event,
                     origin=suppressed.origin,
-                    result=DENIED if suppressed.event is Event.DENIAL else FAILED,
+                    result=DENIED if suppressed.event is AuditEvent.DENIAL else FAILED,
                     suppressed_count=suppressed.lines_count,
                 )
             )

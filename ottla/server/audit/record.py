@@ -21,7 +21,7 @@ TEXT_MAX = 512
 _DETAILS_MAX = 50
 
 
-class Event(Enum):
+class AuditEvent(Enum):
     """The kind of a record, by the names of the option audit.log.events."""
 
     CHANGE = "changes"
@@ -48,9 +48,9 @@ class Resource(NamedTuple):
 
 NO_RESOURCE = Resource("", "")
 _EVENTS = {
-    Event.CHANGE: "change",
-    Event.DENIAL: "denial",
-    Event.FAILED_LOGIN: "failed login",
+    AuditEvent.CHANGE: "change",
+    AuditEvent.DENIAL: "denial",
+    AuditEvent.FAILED_LOGIN: "failed login",
 }
 
 
@@ -65,7 +65,7 @@ class AuditRecord:
 
     time_ms: int
     broker_id: int
-    event: Event
+    event: AuditEvent
     origin: Origin
     api: str = ""
     operation: str = ""

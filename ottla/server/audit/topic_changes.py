@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ottla.base.uuids import uuid_text
 from ottla.security.acls import ResourceType
-from ottla.server.audit.changes import Change, Exchange, failure
+from ottla.server.audit.changes import AuditedChange, Exchange, failure
 from ottla.server.audit.cluster_changes import shown_value
 from ottla.server.audit.record import Details, Resource
 from ottla.server.config.store import ConfigResource
@@ -13,16 +13,16 @@ _TOPIC = ResourceType.TOPIC.name
 _ELECTIONS = {0: "preferred", 1: "unclean"}
 
 
-def _topic(name: str, code: int, details: Details | None = None) -> Change:
-    return Change(Resource(_TOPIC, name), code, details or {}, (ResourceType.TOPIC, name))
+def _topic(name: str, code: int, details: Details | None = None) -> AuditedChange:
+    return AuditedChange(Resource(_TOPIC, name), code, details or {}, (ResourceType.TOPIC, name))
 
 
-def _partition(topic: str, number: int, code: int, details: Details | None = None) -> Change:
+def _partition(topic: str, number: int, code: int, details: Details | None = None) -> AuditedChange:
     resource = Resource(_TOPIC, topic, number)
-    return Change(resource, code, details or {}, (ResourceType.TOPIC, topic))
+    return AuditedChange(resource, code, details or {}, (ResourceType.TOPIC, topic))
 
 
-def created_topics(exchange: Exchange) -> Iterator[Change]:
+def created_topics(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the topics of CreateTopics."""
     if exchange.request.validate_only:
         return
@@ -42,13 +42,13 @@ def created_topics(exchange: Exchange) -> Iterator[Change]:
         yield _topic(row.name, row.error_code, details)
 
 
-def deleted_topics(exchange: Exchange) -> Iterator[Change]:
+def deleted_topics(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the topics of DeleteTopics; one without a name by its id."""
     for row in exchange.response.responses:
         yield _topic(row.name or uuid_text(row.topic_id), row.error_code)
 
 
-def extended_topics(exchange: Exchange) -> Iterator[Change]:
+def extended_topics(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the topics of CreatePartitions."""
     if exchange.request.validate_only:
         return
@@ -58,7 +58,7 @@ def extended_topics(exchange: Exchange) -> Iterator[Change]:
         yield _topic(row.name, row.error_code, details)
 
 
-def deleted_records(exchange: Exchange) -> Iterator[Change]:
+def deleted_records(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of DeleteRecords."""
     offsets = {
         (topic.name, partition.partition_index): partition.offset
@@ -71,7 +71,7 @@ def deleted_records(exchange: Exchange) -> Iterator[Change]:
             yield _partition(topic.name, row.partition_index, row.error_code, details)
 
 
-def reassigned_partitions(exchange: Exchange) -> Iterator[Change]:
+def reassigned_partitions(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of AlterPartitionReassignments."""
     replicas = {
         (topic.name, partition.partition_index): partition.replicas
@@ -85,7 +85,7 @@ def reassigned_partitions(exchange: Exchange) -> Iterator[Change]:
             yield _partition(topic.name, row.partition_index, row.error_code, details)
 
 
-def elected_leaders(exchange: Exchange) -> Iterator[Change]:
+def elected_leaders(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of ElectLeaders."""
     kind = exchange.request.election_type
     details: Details = {"election": _ELECTIONS.get(kind, kind)}
@@ -98,7 +98,7 @@ def elected_leaders(exchange: Exchange) -> Iterator[Change]:
         yield failure(exchange.response.error_code)
 
 
-def moved_logs(exchange: Exchange) -> Iterator[Change]:
+def moved_logs(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of AlterReplicaLogDirs."""
     directories = {
         (topic.name, number): directory.path
@@ -113,7 +113,7 @@ def moved_logs(exchange: Exchange) -> Iterator[Change]:
             yield _partition(topic.topic_name, row.partition_index, row.error_code, details)
 
 
-def ended_transactions(exchange: Exchange) -> Iterator[Change]:
+def ended_transactions(exchange: Exchange) -> Iterator[AuditedChange]:
     """Yield the partitions of WriteTxnMarkers, by which tools end a hanging transaction."""
     results = {marker.producer_id: marker.transaction_result for marker in exchange.request.markers}
     for marker in exchange.response.markers:

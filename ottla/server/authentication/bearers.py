@@ -86,7 +86,7 @@ class Bearers:
             ) from error
         return lambda token: signed_tokens.signed(token, keys_for(token), rules, clock.time_ms())
 
-    def _keys(self, options: BearerOptions) -> "Callable[[str], signed_tokens.Keys]":
+    def _keys(self, options: BearerOptions) -> "Callable[[str], signed_tokens.KeySet]":
         """Return the function that returns the keys for a token; OSError or ValueError."""
         if not options.keys_url:
             file = _KeyFile(options.keys_path, self._files)
@@ -113,7 +113,7 @@ class _KeyFile:
         self._path = path
         self._files = files
         self._modified_ms = -1
-        self._keys: signed_tokens.Keys | None = None
+        self._keys: signed_tokens.KeySet | None = None
 
     def read(self) -> None:
         """Read the file; raises OSError or ValueError."""
@@ -122,7 +122,7 @@ class _KeyFile:
             self._keys = signed_tokens.read_keys(self._files.read(self._path))
             self._modified_ms = modified_ms
 
-    def current(self) -> "signed_tokens.Keys":
+    def current(self) -> "signed_tokens.KeySet":
         """Return the keys of the file as it is now, or the last ones that could be read."""
         try:
             self.read()

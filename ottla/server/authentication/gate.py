@@ -48,9 +48,9 @@ _KEY_BYTES = 2
 _TOO_MANY = "Authentication failed: too many failed logins, try again later"
 
 
-class Limits(NamedTuple):
-    """Limits: the largest request before and after the client is known, and the seconds
-    before the response to a failure.
+class AuthenticationLimits(NamedTuple):
+    """The largest request before and after the client is known, and the seconds before the
+    response to a failure.
     """
 
     bytes_before: int
@@ -69,7 +69,7 @@ class Gate:
         self,
         dispatcher: FrameHandler,
         security: ListenerSecurity,
-        limits: Limits,
+        limits: AuthenticationLimits,
         now: Callable[[], float],
         counts: LoginCounts,
         report: Callable[[Connection, FailedLogin], None],

@@ -53,11 +53,11 @@ class KeyEndpoint:
         self._refresh_seconds = refresh_seconds
         self._fetch = fetch
         self._clock = clock
-        self._keys: signed_tokens.Keys | None = None
+        self._keys: signed_tokens.KeySet | None = None
         self._is_wanted = asyncio.Event()
         self._fetched_at = float("-inf")
 
-    def keys_for(self, token: str) -> signed_tokens.Keys:
+    def keys_for(self, token: str) -> signed_tokens.KeySet:
         """Return the last keys; TokenRefused if no keys were fetched yet."""
         if self._keys is None:
             raise TokenRefused(f"the keys of {self._url} have not been fetched yet")

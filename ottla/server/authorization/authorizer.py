@@ -7,7 +7,6 @@ from typing import Any
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.slices import Slices
 from ottla.security.acls import (
-    CLUSTER_NAME,
     AccessControlEntry,
     AclBinding,
     AclOperation,
@@ -17,9 +16,9 @@ from ottla.security.acls import (
     entry_matches,
     exact_patterns,
     pattern_matches,
+    problem_of,
 )
 from ottla.security.authorization import Decision, Entries, Requester, Rules
-from ottla.security.principal import Principal
 from ottla.server.authorization.store import AclStore
 
 _DECISIONS_MAX = 100_000
@@ -176,23 +175,5 @@ def _without(
 
 def _problem(binding: AclBinding) -> ApiError | None:
     """Return why an entry cannot be added."""
-    name = binding.pattern.name or ""
-    if binding.is_unknown:
-        reason = "ACL binding contains unknown elements"
-    elif binding.pattern.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
-        reason = f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
-    elif not name:
-        reason = "Invalid empty resource name"
-    elif "/" in name:
-        reason = f"ACL binding contains invalid resource name: {name}"
-    elif not binding.entry.host:
-        # Kafka stores such an entry, which concerns no host.
-        reason = "Invalid empty host"
-    else:
-        try:
-            Principal.parse(binding.entry.principal or "")
-        except ValueError as error:
-            reason = str(error)
-        else:
-            return None
-    return ApiError(ErrorCode.INVALID_REQUEST, reason)
+    reason = problem_of(binding)
+    return ApiError(ErrorCode.INVALID_REQUEST, reason) if reason else None

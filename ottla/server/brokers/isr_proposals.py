@@ -31,8 +31,9 @@ _log = logging.getLogger(__name__)
 VERSION = 3
 # Between two attempts while the controller changes or cannot be reached.
 RETRY_SECONDS = 0.05
-# Proposals per request.
-PROPOSALS_MAX = 5000
+# Proposals per request: the controller decides them, and this broker applies the decisions, at a
+# stretch.
+PROPOSALS_MAX = 1000
 
 _Key = tuple[bytes, int]
 _Decisions = Mapping[_Key, IsrAnswer]

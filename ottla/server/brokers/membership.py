@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
+from ottla.base.errors import ConfigError
 from ottla.base.files import FileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.zk.port import Coordination
-from ottla.controller import state
+from ottla.controller import registration
 from ottla.controller.loop import Controller
 from ottla.controller.planning.notices import BrokerPort, MetadataUpdate
 from ottla.controller.term_context import Dependencies
@@ -28,7 +29,7 @@ from ottla.replication.ports import IsrChanges
 from ottla.replication.replicas import Replicas
 from ottla.server import local_broker
 from ottla.server.brokers import leaving
-from ottla.server.brokers.addresses import identifies_process, inter_broker_endpoint
+from ottla.server.brokers.addresses import inter_broker_endpoint
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
@@ -42,6 +43,7 @@ from ottla.server.config.features import Features
 from ottla.server.config.store import ConfigStore
 from ottla.server.current import Current
 from ottla.server.local_broker import LocalBroker
+from ottla.storage.directories.registrations import StoredRegistrations
 
 if TYPE_CHECKING:
     from ottla.server.authorization.authorizer import Authorizer
@@ -52,6 +54,7 @@ _log = logging.getLogger(__name__)
 INFORMED_SECONDS = 10.0
 # For a ZooKeeper server that is late.
 _MARGIN_SECONDS = 1.0
+_UNCLEAN = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -77,7 +80,7 @@ class Environment:
     authorizer: "Authorizer | None"
 
 
-class Membership:
+class BrokerMembership:
     """The broker's membership in the cluster, from its registration until it leaves.
 
     `session` is the broker's first one, and `connect` starts one in place of a lost one. The broker
@@ -96,6 +99,8 @@ class Membership:
         self._groups = groups
         self._environment = environment
         self._session = session
+        # Called with the reason when another process has registered this broker's id.
+        self.on_deposed: Callable[[ConfigError], None] = lambda error: None
         session_seconds = environment.options.integer("zookeeper.session.timeout.ms") / 1000
         # ZooKeeper ends a session at the next of its ticks, of which two are the shortest session.
         self._former_session_seconds = 1.5 * session_seconds + _MARGIN_SECONDS
@@ -111,7 +116,7 @@ class Membership:
                 configs=environment.configs,
                 broker_epoch=lambda: self.controller.broker_epoch,
                 on_update=self._image_changed,
-                newest_controller=lambda: self.controller.newest_epoch(),
+                newest_controller=lambda: self.controller.registration.newest_epoch(),
             )
         )
         self._registered = self._registration(endpoints)
@@ -124,6 +129,10 @@ class Membership:
             environment.clock,
             environment.tasks,
         )
+        # Every broker follows these options; only the controller elects.
+        self._was_unclean = current.options.boolean(_UNCLEAN)
+        environment.configs.on_topic.append(self._topic_options_changed)
+        environment.configs.on_broker.append(self._broker_options_changed)
         self.isr_changes: IsrChanges = IsrProposals(
             node_id, self.controller, self._link, environment.clock, environment.tasks
         )
@@ -144,6 +153,10 @@ class Membership:
             create_elsewhere=TopicsElsewhere(self._link, self.notices).ensure,
             local_image=lambda: environment.current.image,
             registration_seconds=self._former_session_seconds,
+            registrations=StoredRegistrations(
+                environment.files, environment.replicas.directories.directories()
+            ),
+            on_deposed=lambda error: self.on_deposed(error),
         )
         controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session += [environment.configs.start, environment.features.start]
@@ -156,11 +169,7 @@ class Membership:
 
         Raises ConfigError if the id or one of the addresses belongs to another broker.
         """
-        await state.refuse_shared_addresses(self._session, self._registered)
-        if not identifies_process(self._registered, self._environment.options):
-            await state.wait_for_former_session(
-                self._session, self._registered, self._former_session_seconds
-            )
+        await registration.refuse_shared_addresses(self._session, self._registered)
         self._environment.replicas.on_directory_offline.append(self._directory_failed)
         await self.controller.start()
 
@@ -225,7 +234,16 @@ class Membership:
             self._environment.configs.forget_topics(update.deleted)
             self._groups.topics_deleted(update.deleted)
 
+    def _topic_options_changed(self, topic: str, options: Snapshot) -> None:
+        if options.boolean(_UNCLEAN):
+            self.controller.unclean_elections_enabled(topic)
+
+    def _broker_options_changed(self, options: Snapshot) -> None:
+        was_unclean, self._was_unclean = self._was_unclean, options.boolean(_UNCLEAN)
+        if self._was_unclean and not was_unclean:
+            self.controller.unclean_elections_enabled(None)
+
     def _directory_failed(self) -> None:
         self._environment.tasks.supervise(
-            self.controller.report_failed_directory, "report of a failed log directory"
+            self.controller.registration.report_failed_directory, "report of a failed log directory"
         )

@@ -47,9 +47,9 @@ UPDATE_METADATA_VERSION = 8
 # LeaderAndIsr.EpochDuringDelete: a replica is deleted in whichever leader epoch it is (KIP-570).
 _DELETION_EPOCH = -2
 _NO_EPOCH = -1
-# Partitions per request: each takes the receiver some tens of milliseconds.
+# Partitions per request: encoding and decoding are done at a stretch.
 STATES_MAX = 1000
-METADATA_MAX = 5000
+METADATA_MAX = 1000
 
 
 class RemoteBroker:
@@ -117,13 +117,14 @@ class RemoteBroker:
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Send UpdateMetadata with the changes since the last request, and with all brokers."""
         changes = self._sent.changes(update)
-        chunks = list(states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)) or [[]]
+        chunks = states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)
         if update.brokers is not None:
             self._sent.brokers = update.brokers
-        last = states.FULL if update.is_complete else 0
-        for number, topics in enumerate(chunks, 1):
-            kind = states.PART if number < len(chunks) else last
-            await self._send_metadata(fence, topics, kind)
+        topics = next(chunks, [])
+        for following in chunks:
+            await self._send_metadata(fence, topics, states.PART)
+            topics = following
+        await self._send_metadata(fence, topics, states.FULL if update.is_complete else 0)
         self._sent.sent(update)
 
     async def _send_metadata(

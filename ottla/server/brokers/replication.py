@@ -7,18 +7,18 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.replication import fetcher, isr_updates
 from ottla.replication.fetcher import ReplicaFetchers
-from ottla.replication.follower_fetches import Limits
+from ottla.replication.follower_fetches import FollowerFetchLimits
 from ottla.replication.isr_updates import IsrUpdates
 from ottla.replication.ports import IsrChanges
 from ottla.replication.replicas import Replicas
-from ottla.replication.traffic.throttle import ReplicationTraffic, Throttle, Window
+from ottla.replication.traffic.throttle import ReplicationQuotaWindow, ReplicationTraffic, Throttle
 from ottla.server.brokers.peers import Peers
 from ottla.server.current import Current
 
 
-def fetch_limits(options: Snapshot) -> Limits:
+def fetch_limits(options: Snapshot) -> FollowerFetchLimits:
     """Return the limits of follower fetches from the broker options."""
-    return Limits(
+    return FollowerFetchLimits(
         partition_bytes_max=options.integer("replica.fetch.max.bytes"),
         response_bytes_max=options.integer("replica.fetch.response.max.bytes"),
         bytes_min=options.integer("replica.fetch.min.bytes"),
@@ -32,7 +32,7 @@ def limit_traffic(replicas: Replicas, current: Current) -> None:
     replicas.move_bytes_per_second = lambda: current.options.integer(
         "replica.alter.log.dirs.io.max.bytes.per.second"
     )
-    window = Window(
+    window = ReplicationQuotaWindow(
         current.options.integer("replication.quota.window.num"),
         current.options.integer("replication.quota.window.size.seconds"),
     )

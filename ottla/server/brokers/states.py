@@ -206,35 +206,38 @@ def live_brokers(brokers: Iterable[BrokerImage]) -> list[UpdateMetadataBroker]:
     ]
 
 
-def metadata_update(
-    image: ClusterImage,
-    topics: Iterable[UpdateMetadataTopicState],
-    brokers: Sequence[UpdateMetadataBroker],
-    *,
-    is_complete: bool,
-) -> MetadataUpdate:
-    """Return the update of `image` that an UpdateMetadata request contains.
+class ReceivedUpdate:
+    """The update of `image` that UpdateMetadata requests contain, one topic state after the other.
 
     A topic whose partitions have the leader -2 is being deleted. ApiError INVALID_REQUEST for
     values that no controller sends.
     """
-    changed: dict[str, TopicImage] = {}
-    deleted = []
-    for state in topics:
+
+    def __init__(self, image: ClusterImage) -> None:
+        self._image = image
+        self._changed: dict[str, TopicImage] = {}
+        self._deleted: list[str] = []
+
+    def add(self, state: UpdateMetadataTopicState) -> None:
+        """Add partitions of a topic."""
         name, topic_id = state.topic_name, bytes(state.topic_id)
         if any(partition.leader == LEADER_DURING_DELETE for partition in state.partition_states):
-            changed.pop(name, None)
-            deleted.append(name)
-            continue
-        former = changed.get(name) or image.topic(name)
+            self._changed.pop(name, None)
+            self._deleted.append(name)
+            return
+        former = self._changed.get(name) or self._image.topic(name)
         if former is None or former.topic_id != topic_id:
             former = TopicImage(name, topic_id, ())
-        changed[name] = _with(
-            former, [_partition(partition) for partition in state.partition_states]
-        )
-    return MetadataUpdate(
-        _brokers(image, brokers), tuple(changed.values()), deleted, is_complete=is_complete
-    )
+        partitions = [_partition(partition) for partition in state.partition_states]
+        self._changed[name] = _with(former, partitions)
+
+    def complete(
+        self, brokers: Sequence[UpdateMetadataBroker], *, is_complete: bool
+    ) -> MetadataUpdate:
+        """Return the update."""
+        changed = tuple(self._changed.values())
+        live = _brokers(self._image, brokers)
+        return MetadataUpdate(live, changed, self._deleted, is_complete=is_complete)
 
 
 def _with(topic: TopicImage, partitions: Sequence[PartitionImage]) -> TopicImage:

@@ -2,9 +2,9 @@
 
 A broker that is down, or cut off, when a replica is moved away from it does not receive the
 controller's StopReplica. When it has returned, the tree decides: a replica that is not assigned to
-the broker is stopped, and the directory of its log renamed to `<topic>-<partition>.<id>-stray`. The
-broker deletes none of these directories. Apache Kafka on ZooKeeper leaves such logs as they are;
-with KRaft it renames them in this way (LogManager.isStrayKraftReplica).
+the broker is stopped, and the directory of its log renamed to `<topic>-<partition>.<id>-stray`,
+which `storage/directories/strays.py` removes after some time. Apache Kafka on ZooKeeper leaves such
+logs as they are; with KRaft it renames them in this way (LogManager.isStrayKraftReplica).
 """
 
 from collections.abc import Iterable
@@ -19,6 +19,7 @@ from ottla.cluster.znodes import TopicContent, TopicNode
 from ottla.controller.loop import Controller
 from ottla.replication.replicas import Key, Replicas
 from ottla.server.current import Current
+from ottla.storage.directories.strays import StrayReason
 
 _RETRY_SECONDS = 1.0
 
@@ -105,7 +106,9 @@ class StrayReplicas:
             if is_replica(self._current.image, self._node_id, key):
                 continue
             if not is_assigned(content, self._node_id, key[1], log.topic_id):
-                self._replicas.set_aside(key)
+                is_other = is_assigned(content, self._node_id, key[1], ZERO_UUID)
+                reason = StrayReason.OTHER_TOPIC_ID if is_other else StrayReason.UNASSIGNED
+                self._replicas.set_aside(key, reason)
                 removed.append(key)
         return removed
 

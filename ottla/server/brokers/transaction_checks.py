@@ -13,7 +13,7 @@ from ottla.base.clock import Clock
 from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import NO_LEADER
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.remote import known_code
@@ -73,7 +73,7 @@ class TransactionChecks:
     def check(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partitions: Sequence[TopicPartition],
         *,
         adds: bool,

@@ -7,10 +7,13 @@ ReplicaManager.readFromLog and Partition.fetchRecords.
 """
 
 import asyncio
-from typing import Protocol, cast
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
+from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.replication import leading
 from ottla.replication.delayed import Watched
@@ -28,6 +31,7 @@ from ottla.server.fetch.reading import (
 from ottla.server.fetch.response import response_of
 from ottla.server.fetch.sessions import (
     FIRST_VERSION_WITH_TOPIC_IDS,
+    Ended,
     FetchPlan,
     FetchSessions,
     PartitionFetch,
@@ -39,7 +43,14 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 
+if TYPE_CHECKING:
+    from ottla.server.fetch import slices
+else:
+    slices = deferred_module("ottla.server.fetch.slices")
+
 NO_REPLICA = -1
+# More partitions are read in slices.
+PARTITIONS_AT_ONCE = 200
 _UNKNOWN_EPOCH = -1
 
 
@@ -95,41 +106,85 @@ def handle(
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
     fetch = _FollowerFetch(context, request, plan)
-    fetch.note_positions(broker_epoch)
-    reading = fetch.read()
-    if reading.cold:
-        return context.broker.tasks.spawn(fetch.read_cold(reading), "cold fetch of a follower")
-    if fetch.is_enough(reading) or request.max_wait_ms <= 0 or plan.is_empty:
-        return fetch.respond(reading)
-    return wait(context, request, plan, reading, fetch)
+    partitions = plan.partitions
+    if len(partitions) > PARTITIONS_AT_ONCE:
+        work = _read_in_slices(fetch, list(partitions), broker_epoch)
+        return context.broker.tasks.spawn(work, "fetch of a follower of many partitions")
+    fetch.note_positions(partitions, broker_epoch)
+    return fetch.settle(fetch.read(partitions))
+
+
+async def _read_in_slices(
+    fetch: "_FollowerFetch", partitions: Sequence[PartitionFetch], broker_epoch: int
+) -> FetchResponse:
+    """Note the positions of many partitions and read them, a few at a time."""
+    broker = fetch.context.broker
+    changes = slices.Changes(broker.replicas.delayed)
+    pace = Slices(broker.clock)
+    reading = FetchPass()
+    try:
+        for start in range(0, len(partitions), PARTITIONS_AT_ONCE):
+            some = partitions[start : start + PARTITIONS_AT_ONCE]
+            fetch.note_positions(some, broker_epoch)
+            fetch.read(some, reading=reading)
+            changes.watch(reading.partitions[one] for one in some if one in reading.partitions)
+            await pace.pause()
+            if fetch.context.connection.is_closed:
+                # The follower may have sent its next positions already.
+                return FetchResponse()
+        changed = changes.take_from(reading)
+    finally:
+        changes.stop()
+    response = fetch.settle(reading, changed)
+    return await response if isinstance(response, asyncio.Future) else response
 
 
 class _FollowerFetch:
-    """One request of a follower; `read` may be repeated while it waits."""
+    """One request of a follower.
 
-    __slots__ = ("_context", "_plan", "_refused", "_replica", "_request")
+    While it waits, a wake-up reads the partitions that have changed. The others are read for the
+    response, except those whose end the follower has reached.
+    """
+
+    __slots__ = (
+        "_changed",
+        "_fetches",
+        "_known",
+        "_plan",
+        "_refused",
+        "_replica",
+        "_request",
+        "_unfinished",
+        "context",
+    )
 
     def __init__(self, context: FollowerContext, request: FetchRequest, plan: FetchPlan) -> None:
-        self._context = context
+        self.context = context
         self._request = request
         self._plan = plan
         self._replica = replica_of(request)[0]
         # The partitions whose positions could not be noted.
         self._refused: dict[PartitionFetch, ApiError] = {}
+        # While the fetch waits: the partitions that it has read, those that have changed since,
+        # those with too few bytes, and the results of those that have nothing until they change.
+        self._fetches: dict[Watched, PartitionFetch] = {}
+        self._changed: dict[PartitionFetch, None] = {}
+        self._unfinished: dict[PartitionFetch, None] = {}
+        self._known: dict[PartitionFetch, Ended] = {}
 
     def _find(self, fetch: PartitionFetch) -> Partition:
-        replicas = self._context.broker.replicas
-        if self._context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        replicas = self.context.broker.replicas
+        if self.context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
             partition = replicas.get_by_id(fetch.topic_id, fetch.partition)
         else:
             partition = replicas.get(fetch.topic, fetch.partition)
         partition.check_leader(fetch.leader_epoch)
         return partition
 
-    def note_positions(self, broker_epoch: int) -> None:
+    def note_positions(self, partitions: Iterable[PartitionFetch], broker_epoch: int) -> None:
         """Record the positions before reading, so that the response has the new high watermark."""
-        isr_updates, replica = self._context.broker.isr_updates, self._replica
-        for fetch in self._plan.partitions:
+        isr_updates, replica = self.context.broker.isr_updates, self._replica
+        for fetch in partitions:
             try:
                 partition = self._find(fetch)
                 if (
@@ -150,10 +205,19 @@ class _FollowerFetch:
             except ApiError as error:
                 self._refused[fetch] = error
 
-    def read(self, *, only_if_cached: bool = True) -> FetchPass:
-        """Read every partition of the plan up to the end of its log."""
-        broker = self._context.broker
-        reading = FetchPass()
+    def read(
+        self,
+        partitions: Iterable[PartitionFetch],
+        *,
+        only_if_cached: bool = True,
+        reading: FetchPass | None = None,
+    ) -> FetchPass:
+        """Read partitions up to the ends of their logs, as a part of `reading`.
+
+        Known results are taken over.
+        """
+        broker = self.context.broker
+        reading = reading or FetchPass()
         # The limit of the traffic to followers is exceeded (KIP-73).
         throttle = broker.replicas.replication.to_followers
         is_throttled = throttle.is_exceeded(broker.clock.monotonic())
@@ -181,7 +245,7 @@ class _FollowerFetch:
                 partition.log.log_end_offset,
                 at_least_one=at_least_one,
                 only_if_cached=only_if_cached,
-                range_bytes_min=self._context.connection.range_bytes_min,
+                range_bytes_min=self.context.connection.range_bytes_min,
             )
             records = None if fetched is None else fetched.records
             # The encoder passes on any object that has a length.
@@ -189,8 +253,8 @@ class _FollowerFetch:
             return partition, result, records, False
 
         # Whatever other clients have not read: a replica must not fall behind because of them.
-        remaining_bytes = min(self._request.max_bytes, RESPONSE_BYTES_MAX)
-        return read_each(self._context, self._plan.partitions, read_one, remaining_bytes, reading)
+        remaining_bytes = min(self._request.max_bytes, RESPONSE_BYTES_MAX) - reading.size_bytes
+        return read_each(self.context, partitions, read_one, remaining_bytes, reading, self._known)
 
     def is_enough(self, reading: FetchPass) -> bool:
         """Return True if the response is worth sending before the timeout."""
@@ -199,23 +263,77 @@ class _FollowerFetch:
     def _is_in_sync(self, partition: Partition) -> bool:
         return partition.isr is not None and self._replica in partition.isr.isr
 
-    async def read_cold(self, reading: FetchPass) -> FetchResponse:
+    async def _read_cold(self, reading: FetchPass) -> FetchResponse:
         """Read the bytes into the page cache, then read as usual."""
         await reading.warm()
         return self.expire()
 
-    def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the response if it is worth sending, now that a partition has changed."""
-        reading = self.read(only_if_cached=False)
-        return self.respond(reading) if self.is_enough(reading) else None
+    def settle(
+        self, reading: FetchPass, changed: Iterable[Watched] = ()
+    ) -> "FetchResponse | asyncio.Future[FetchResponse]":
+        """Respond after a pass over all partitions of the plan, or wait until it is worth it.
+
+        `changed` have changed since they were read.
+        """
+        plan, request = self._plan, self._request
+        if reading.cold:
+            work = self._read_cold(reading)
+            return self.context.broker.tasks.spawn(work, "cold fetch of a follower")
+        if self.is_enough(reading) or request.max_wait_ms <= 0 or plan.is_empty:
+            return self.respond(reading)
+        self._fetches = {partition: fetch for fetch, partition in reading.partitions.items()}
+        self._keep(reading)
+        for partition in changed:
+            self.note(partition)
+        response = self.check() if self._changed else None
+        return response or wait(self.context, request, plan, reading, self)
+
+    def _keep(self, reading: FetchPass) -> None:
+        """Note what a pass without enough bytes has found."""
+        self._known.update((ended[0], ended) for ended in reading.ended)
+        self._unfinished.update((fetch, None) for fetch, data in reading.results if data.records)
+
+    def note(self, changed: Watched) -> None:
+        """Remember that a partition has to be read again."""
+        assert isinstance(changed, Partition)
+        fetch, session = self._fetches.get(changed), self._plan.session
+        if fetch is None and session is not None:
+            # It was idle until now.
+            fetch = session.fetch_of(changed)
+        if fetch is not None:
+            self._known.pop(fetch, None)
+            self._changed[fetch] = None
+
+    def check(self) -> FetchResponse | None:
+        """Return the response if it is worth sending, now that partitions have changed.
+
+        After a change of very many partitions, an incremental response has the first of them that
+        are worth it. The others stay due, and the next request reads them in slices.
+        """
+        changed = list(self._changed | self._unfinished)
+        self._changed.clear()
+        self._unfinished.clear()
+        reading = FetchPass()
+        for start in range(0, len(changed), PARTITIONS_AT_ONCE):
+            some = changed[start : start + PARTITIONS_AT_ONCE]
+            self.read(some, only_if_cached=False, reading=reading)
+            if self.is_enough(reading):
+                if not self._plan.is_incremental:
+                    return self.expire()
+                for known in self._known.values():
+                    reading.results.append((known[0], known[1]))
+                    reading.ended.append(known)
+                return self.respond(reading)
+        self._keep(reading)
+        return None
 
     def expire(self) -> FetchResponse:
         """Return the response with the available records, from the disk if necessary."""
-        return self.respond(self.read(only_if_cached=False))
+        return self.respond(self.read(self._plan.partitions, only_if_cached=False))
 
     def respond(self, reading: FetchPass) -> FetchResponse:
         """Return the response, and count the records that it has."""
-        broker = self._context.broker
+        broker = self.context.broker
         for fetch, partition_data in reading.results:
             if partition_data.records:
                 partition = reading.partitions[fetch]

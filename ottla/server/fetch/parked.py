@@ -15,8 +15,12 @@ from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 class WaitingFetch(Protocol):
     """A fetch of a consumer or follower that waits."""
 
-    def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the response if it suffices, now that a partition has changed."""
+    def note(self, changed: Watched) -> None:
+        """Remember until `check` that a partition has changed."""
+        ...
+
+    def check(self) -> FetchResponse | None:
+        """Return the response if it suffices, now that partitions have changed."""
         ...
 
     def expire(self) -> FetchResponse:
@@ -42,6 +46,7 @@ def wait(
         watched += reading.partitions.values()
     return context.broker.replicas.delayed.wait(
         watched,
+        note=waiting.note,
         check=waiting.check,
         expire=waiting.expire,
         seconds=request.max_wait_ms / 1000,
@@ -85,6 +90,7 @@ class Parked:
         "_context",
         "_fetches",
         "_known",
+        "_may_suffice",
         "_plan",
         "_request",
         "_seen_bytes",
@@ -97,6 +103,7 @@ class Parked:
         self._request = request
         self._plan = plan
         self._awaited = AwaitedBytes(request.min_bytes, reading.size_bytes)
+        self._may_suffice = False
         self._known = {ended[0]: ended for ended in reading.ended}
         self._fetches: dict[Watched, PartitionFetch] = {}
         self._seen_bytes: dict[Watched, int] = {}
@@ -120,14 +127,20 @@ class Parked:
         self._seen_bytes[changed] = changed.appended_bytes
         return changed.appended_bytes - (seen_bytes or 0)
 
-    def check(self, changed: Watched) -> FetchResponse | None:
-        """Return the response if there are enough bytes, or the partition can no longer be read."""
+    def note(self, changed: Watched) -> None:
+        """Remember that a partition has to be read, and whether there may be enough bytes."""
         assert isinstance(changed, Partition)
         fetch = self._fetches.get(changed)
         if fetch is not None:
             self._known.pop(fetch, None)
-        if not self._awaited.may_suffice(self._grown_bytes(changed)):
+        if self._awaited.may_suffice(self._grown_bytes(changed)):
+            self._may_suffice = True
+
+    def check(self) -> FetchResponse | None:
+        """Return the response if there are enough bytes, or a partition can no longer be read."""
+        if not self._may_suffice:
             return None
+        self._may_suffice = False
         reading = self._read()
         if not self._awaited.suffice(reading.size_bytes) and not reading.is_urgent:
             reading.take_back()

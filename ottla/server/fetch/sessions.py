@@ -192,6 +192,11 @@ class Session:
             self._stop_waiting(partition)
         return fetch
 
+    def fetch_of(self, partition: Partition) -> PartitionFetch | None:
+        """Return the client's request for a partition; None if the session does not have it."""
+        name = partition.topic_id if self.uses_topic_ids else partition.topic
+        return self.partitions.get((name, partition.partition))
+
     def read_all_next(self) -> None:
         """Make the next fetch read every partition."""
         self.due.update(self.partitions)
@@ -215,19 +220,21 @@ class Session:
         self.seen_bytes[partition] = appended_bytes
         partition.waiters[self] = None
 
-    def look(self, changed: Watched) -> None:
+    def note(self, changed: Watched) -> None:
         """Make the next fetch, and waiting fetches, read a partition (implements Waiter)."""
         changed.waiters.pop(self, None)
         fetch = self._idle.pop(changed, None)
-        try:
-            if fetch is not None and self.partitions.get(self._key(fetch)) is fetch:
-                self.due[self._key(fetch)] = fetch
-                for waiter in list(self.waiters):
-                    waiter.look(changed)
-        finally:
-            # Only now, because the waiters compare. They may have made the partition idle again.
-            if changed not in self._idle:
-                self.seen_bytes.pop(changed, None)
+        if fetch is not None and self.partitions.get(self._key(fetch)) is fetch:
+            self.due[self._key(fetch)] = fetch
+            for waiter in self.waiters:
+                waiter.note(changed)
+        # Only now, because the waiters compare.
+        self.seen_bytes.pop(changed, None)
+
+    def look(self) -> None:
+        """Make the waiting fetches look (implements Waiter)."""
+        for waiter in list(self.waiters):
+            waiter.look()
 
     def finish(self) -> None:
         """Complete the waiting fetches (implements Waiter)."""

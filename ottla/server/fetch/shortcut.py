@@ -252,6 +252,7 @@ class LoneFetch:
         "_ended",
         "_fetch",
         "_is_done",
+        "_is_noted",
         "_isolation",
         "_known",
         "_max_bytes",
@@ -288,7 +289,7 @@ class LoneFetch:
         self._max_wait_ms, self._min_bytes, self._max_bytes, self._isolation, *numbers = numbers
         self._offset, self._size = numbers
         self._fetch = fetch
-        self._is_done = False
+        self._is_done = self._is_noted = False
 
     def parts(self, fetched: Fetched) -> Sequence[Part]:
         """Return the response for a result that the template is not made for."""
@@ -317,10 +318,15 @@ class LoneFetch:
             self._session.waiters[self] = None
         self._timer = broker.replicas.delayed.enter(FETCH, self._max_wait_ms / 1000, self.finish)
 
-    def look(self, changed: Watched) -> None:
+    def note(self, changed: Watched) -> None:
+        """Remember that the partition has changed."""
+        self._is_noted = True
+
+    def look(self) -> None:
         """Respond if there are enough bytes, or the partition can no longer be read."""
-        if self._is_done:
+        if self._is_done or not self._is_noted:
             return
+        self._is_noted = False
         partition = self._partition
         self._ended = None
         grown_bytes = partition.appended_bytes - self._seen_bytes

@@ -4,7 +4,7 @@ A partition may change while the others are read. The session or the request wou
 partition that has records, so changes are watched from the moment when a partition was read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ottla.net.admission.origins import origin_of
 from ottla.replication.delayed import Delayed, Watched
@@ -33,7 +33,7 @@ async def read_in_slices(
                 )
                 await turn.pause()
             await turn.end_slice()
-        return reading, changes.take_from(reading)
+        return reading, bool(changes.take_from(reading))
     finally:
         changes.stop()
 
@@ -44,7 +44,8 @@ class Changes:
     def __init__(self, delayed: Delayed) -> None:
         self._delayed = delayed
         self._watched: list[Watched] = []
-        self._changed: set[Watched] = set()
+        # A dict, for its order.
+        self._changed: dict[Watched, None] = {}
 
     def watch(self, partitions: Iterable[Watched]) -> None:
         """Watch more partitions."""
@@ -52,18 +53,21 @@ class Changes:
             partition.waiters[self] = None
             self._watched.append(partition)
 
-    def look(self, changed: Watched) -> None:
-        """Note a change."""
-        self._changed.add(changed)
+    def note(self, changed: Watched) -> None:
+        """Remember a change."""
+        self._changed[changed] = None
+
+    def look(self) -> None:
+        """Do nothing: the fetch ends by itself."""
 
     def finish(self) -> None:
         """Do nothing: the fetch ends by itself."""
 
-    def take_from(self, reading: FetchPass) -> bool:
-        """Return True if a partition has changed; those may have something for the client."""
+    def take_from(self, reading: FetchPass) -> Collection[Watched]:
+        """Return the partitions that have changed; those may have something for the client."""
         self._delayed.catch_up(self)
         reading.ended = [ended for ended in reading.ended if ended[2] not in self._changed]
-        return bool(self._changed)
+        return self._changed
 
     def stop(self) -> None:
         """Stop watching."""

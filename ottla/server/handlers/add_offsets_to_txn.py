@@ -8,7 +8,7 @@ Not done: nothing.
 from ottla.base.errors import ErrorCode
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.replies import Reply, shaped
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
@@ -34,6 +34,6 @@ def handle(
 
     broker = context.broker
     partition = (GROUP_OFFSETS_TOPIC, broker.groups.partition_for(request.group_id))
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     reply = broker.transactions.add_partitions(request.transactional_id, producer, (partition,))
     return shaped(reply, answer)

@@ -12,7 +12,7 @@ Not done: nothing.
 from ottla.base.errors import ErrorCode
 from ottla.cluster.names import is_internal
 from ottla.coordinators.replies import Reply, gathered, shaped
-from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
+from ottla.coordinators.txn.machine import BUMPING_VERSION, ProducerIdAndEpoch
 from ottla.server.api_properties import ApiProperties
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
@@ -75,7 +75,7 @@ def _result(
         } | refused
         return _answer(transaction, codes)
     transactions = context.broker.transactions
-    producer = Producer(transaction.producer_id, transaction.producer_epoch)
+    producer = ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch)
     version = context.api_version
     if transaction.verify_only:
         verdicts = {

@@ -10,6 +10,7 @@ Not done: nothing.
 
 import asyncio
 from functools import partial
+from typing import TypeAlias
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import is_internal
@@ -33,9 +34,10 @@ MAX_VERSION = 2
 PROPERTIES = ApiProperties(is_administrative=True)
 
 _NO_LOW_WATERMARK = -1
-
-
-Row = DeleteRecordsPartitionResult
+# A result, or its future while followers do the same.
+_ResultOrFuture: TypeAlias = (
+    "DeleteRecordsPartitionResult | asyncio.Future[DeleteRecordsPartitionResult]"
+)
 
 
 def handle(
@@ -55,26 +57,36 @@ def handle(
         name: [_delete(context, name, partition, seconds) for partition in partitions.values()]
         for name, partitions in requested.items()
     }
-    if any(not isinstance(row, Row) for of_topic in rows.values() for row in of_topic):
+    if any(
+        not isinstance(row, DeleteRecordsPartitionResult)
+        for of_topic in rows.values()
+        for row in of_topic
+    ):
         work = counted(_answer_later(rows), context.usage, context.broker.clock)
         return context.broker.tasks.spawn(work, "delete records")
     return _answer(
-        {name: [row for row in of_topic if isinstance(row, Row)] for name, of_topic in rows.items()}
-    )
-
-
-async def _answer_later(
-    rows: "dict[str, list[Row | asyncio.Future[Row]]]",
-) -> DeleteRecordsResponse:
-    return _answer(
         {
-            name: [row if isinstance(row, Row) else await row for row in of_topic]
+            name: [row for row in of_topic if isinstance(row, DeleteRecordsPartitionResult)]
             for name, of_topic in rows.items()
         }
     )
 
 
-def _answer(rows: dict[str, list[Row]]) -> DeleteRecordsResponse:
+async def _answer_later(
+    rows: dict[str, list[_ResultOrFuture]],
+) -> DeleteRecordsResponse:
+    return _answer(
+        {
+            name: [
+                row if isinstance(row, DeleteRecordsPartitionResult) else await row
+                for row in of_topic
+            ]
+            for name, of_topic in rows.items()
+        }
+    )
+
+
+def _answer(rows: dict[str, list[DeleteRecordsPartitionResult]]) -> DeleteRecordsResponse:
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(name=name, partitions=of_topic)
@@ -85,7 +97,7 @@ def _answer(rows: dict[str, list[Row]]) -> DeleteRecordsResponse:
 
 def _delete(
     context: RequestContext, topic: str, requested: DeleteRecordsPartition, seconds: float
-) -> "Row | asyncio.Future[Row]":
+) -> _ResultOrFuture:
     number = requested.partition_index
     try:
         partition = context.broker.replicas.get(topic, number)
@@ -103,7 +115,9 @@ def _delete(
     return partition.wait(check, lambda: _refused(number, ErrorCode.REQUEST_TIMED_OUT), seconds)
 
 
-def _deleted(context: RequestContext, partition: Partition, target: int) -> Row | None:
+def _deleted(
+    context: RequestContext, partition: Partition, target: int
+) -> DeleteRecordsPartitionResult | None:
     """Return the result if all live replicas have deleted, or if this broker leads no longer."""
     brokers = context.broker.current.image.brokers
     try:
@@ -112,8 +126,12 @@ def _deleted(context: RequestContext, partition: Partition, target: int) -> Row 
         return _refused(partition.partition, error.code)
     if low_watermark < target:
         return None
-    return Row(partition_index=partition.partition, low_watermark=low_watermark)
+    return DeleteRecordsPartitionResult(
+        partition_index=partition.partition, low_watermark=low_watermark
+    )
 
 
-def _refused(number: int, code: ErrorCode) -> Row:
-    return Row(partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=int(code))
+def _refused(number: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=number, low_watermark=_NO_LOW_WATERMARK, error_code=int(code)
+    )

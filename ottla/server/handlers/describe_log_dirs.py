@@ -7,6 +7,9 @@ Null topics mean all. A log that is being moved to another directory is listed i
 there is the future log, and its lag is the number of bytes still to be copied. A directory that has
 failed is listed with KAFKA_STORAGE_ERROR and no logs.
 
+A log that was set aside is listed if all topics are requested: the topic is then the name of its
+folder, `orders-3.<id>-stray`, and the lag is unknown (-1). Apache Kafka does not list such logs.
+
 Not done: no directory is ever cordoned.
 """
 
@@ -66,6 +69,14 @@ def _described(
     for key in sorted(directory.logs | directory.futures):
         if requested is None or key in requested:
             topics.setdefault(key[0], []).append(_partition(directory, key, current.get(key)))
+    for stray in directory.strays.listed() if requested is None else ():
+        topics[stray.name] = [
+            DescribeLogDirsPartition(
+                partition_index=stray.key[1],
+                partition_size=stray.size_bytes,
+                offset_lag=_UNKNOWN_LAG,
+            )
+        ]
     result.topics = [
         DescribeLogDirsTopic(name=name, partitions=partitions)
         for name, partitions in topics.items()

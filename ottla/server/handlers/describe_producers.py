@@ -8,7 +8,7 @@ Not done: nothing.
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.names import validate_topic_name
 from ottla.server.context import RequestContext
-from ottla.storage.log.producers import Producer
+from ottla.storage.log.producers import ProducerStateEntry
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -62,7 +62,7 @@ def _described(context: RequestContext, topic: str, number: int) -> PartitionRes
     )
 
 
-def _state(producer_id: int, producer: Producer) -> ProducerState:
+def _state(producer_id: int, producer: ProducerStateEntry) -> ProducerState:
     state = ProducerState(
         producer_id=producer_id,
         producer_epoch=producer.epoch,

@@ -10,7 +10,7 @@ Not done: nothing.
 
 from ottla.base.errors import ErrorCode
 from ottla.coordinators.replies import Reply, shaped
-from ottla.coordinators.txn.machine import Producer, TransitionResult
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch, TransitionResult
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
@@ -26,7 +26,7 @@ _BUMPING_VERSION = 5
 def handle(context: RequestContext, request: EndTxnRequest) -> Reply[EndTxnResponse]:
     """Commit or abort the transaction."""
     transactions = context.broker.transactions
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     name, is_commit = request.transactional_id, request.committed
     if context.api_version >= _BUMPING_VERSION:
         return shaped(transactions.end_with_bump(name, producer, is_commit=is_commit), _bumped)
@@ -40,7 +40,7 @@ def handle(context: RequestContext, request: EndTxnRequest) -> Reply[EndTxnRespo
 
 
 def _bumped(result: TransitionResult) -> EndTxnResponse:
-    producer = result.producer if result.code is ErrorCode.NONE else Producer()
+    producer = result.producer if result.code is ErrorCode.NONE else ProducerIdAndEpoch()
     return EndTxnResponse(
         error_code=result.code,
         producer_id=producer.producer_id,

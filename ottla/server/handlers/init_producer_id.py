@@ -11,7 +11,7 @@ Not done: version 6, two-phase commit (KIP-939), which Kafka 4.3 marks as unstab
 import asyncio
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -25,7 +25,7 @@ _FENCED_VERSION = 4
 
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
     """Return a producer id that was never used, or the next epoch of a transactional id."""
-    expected = Producer(request.producer_id, request.producer_epoch)
+    expected = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     # An id without an epoch, or an epoch without an id, is invalid.
     is_whole = (expected.producer_id == -1) == (expected.producer_epoch == -1)
     if request.transactional_id == "" or not is_whole:

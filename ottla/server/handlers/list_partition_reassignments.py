@@ -5,8 +5,10 @@ Null topics mean all. Partitions that are not being moved, or do not exist, are 
 Not done: nothing.
 """
 
+from typing import TYPE_CHECKING
+
 from ottla.base.errors import ErrorCode
-from ottla.controller.planning import reassignment
+from ottla.base.loading import deferred_module
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.list_partition_reassignments import (
@@ -15,6 +17,12 @@ from ottla.wire.messages.list_partition_reassignments import (
     OngoingPartitionReassignment,
     OngoingTopicReassignment,
 )
+
+if TYPE_CHECKING:
+    from ottla.controller.planning import reassignment
+else:
+    # The first request needs it.
+    reassignment = deferred_module("ottla.controller.planning.reassignment")
 
 API = ApiKey.LIST_PARTITION_REASSIGNMENTS
 MIN_VERSION = 0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
-from ottla.coordinators.txn.state import STATE_OF_NAME, Transaction
+from ottla.coordinators.txn.state import STATE_OF_NAME, TransactionMetadata
 from ottla.server.context import RequestContext
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.list_transactions import (
@@ -38,13 +38,13 @@ def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTra
         return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     text = request.transactional_id_pattern
     try:
-        pattern = patterns.Pattern(text) if text else None
+        pattern = patterns.SubscriptionPattern(text) if text else None
     except ApiError as error:
         return ListTransactionsResponse(error_code=error.code)
     states = {STATE_OF_NAME[name] for name in request.state_filters if name in STATE_OF_NAME}
     producer_ids = set(request.producer_id_filters)
 
-    def is_wanted(transaction: Transaction) -> bool:
+    def is_wanted(transaction: TransactionMetadata) -> bool:
         if request.state_filters and transaction.state not in states:
             return False
         if producer_ids and transaction.producer_id not in producer_ids:

@@ -14,7 +14,7 @@ from ottla.base.loading import deferred_module
 from ottla.cluster.names import GROUP_OFFSETS_TOPIC
 from ottla.coordinators.refusals import group_error
 from ottla.coordinators.replies import Reply, shaped
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.server.context import RequestContext
 from ottla.server.produce.admission import (
     Refusals,
@@ -88,7 +88,7 @@ def _commit(
         target.check_leader()
     except ApiError as error:
         return transactional.refused(request, group_error(error.code))
-    producer = Producer(request.producer_id, request.producer_epoch)
+    producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
     support = _support(context.api_version)
     write = TransactionalWrite(request.transactional_id, producer, (target,), support)
 

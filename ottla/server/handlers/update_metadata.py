@@ -11,6 +11,7 @@ Not done: versions 0-6, of brokers before Apache Kafka 2.8.
 """
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.slices import Slices
 from ottla.controller.planning.notices import Fence
 from ottla.server.api_properties import ApiProperties
 from ottla.server.brokers import states
@@ -42,10 +43,12 @@ async def handle(context: RequestContext, request: UpdateMetadataRequest) -> Upd
 
 
 async def _apply(broker: Broker, fence: Fence, request: UpdateMetadataRequest) -> None:
-    topics = broker.metadata_parts.take(fence, request.topic_states)
-    update = states.metadata_update(
-        broker.image, topics, request.live_brokers, is_complete=request.type == states.FULL
-    )
+    # No other request changes the topics of the image in the meantime.
+    received, slices = states.ReceivedUpdate(broker.image), Slices(broker.clock)
+    for topic in broker.metadata_parts.take(fence, request.topic_states):
+        received.add(topic)
+        await slices.pause()
+    update = received.complete(request.live_brokers, is_complete=request.type == states.FULL)
     if request.type == states.INTRODUCTION:
         await broker.notices.introduce(fence, update.brokers or broker.image.brokers)
     else:

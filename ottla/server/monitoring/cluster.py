@@ -9,7 +9,7 @@ from ottla.metrics.beans import NONE, Bean, Beans, Measurement, Properties, dist
 from ottla.metrics.exposition import Family, Sample, counter, gauge, labels
 from ottla.net.endpoint import Endpoint
 from ottla.net.receive_budget import ReceiveBudget
-from ottla.server.audit.record import Event
+from ottla.server.audit.record import AuditEvent
 from ottla.server.authentication.identity import LoginCounts
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace, Sources, Stage
@@ -331,7 +331,7 @@ def audit(broker: Broker) -> list[Family]:
         counter(
             "ottla_audit_records_total",
             "Records of the audit log.",
-            [(labels(event=event.value), log.counts[event]) for event in Event],
+            [(labels(event=event.value), log.counts[event]) for event in AuditEvent],
         ),
         counter(
             "ottla_audit_suppressed_records_total",

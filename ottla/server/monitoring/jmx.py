@@ -19,7 +19,7 @@ from typing import Any
 
 import ottla
 from ottla.metrics.jmx_json import Attributes, attributes_of
-from ottla.metrics.object_names import ANY, Pattern, object_name
+from ottla.metrics.object_names import ANY, ObjectNamePattern, object_name
 from ottla.server.monitoring.http import HttpResponse, Request
 from ottla.server.monitoring.scrape import measurements, replica_rows
 from ottla.server.monitoring.sources import Pace, Sources
@@ -128,7 +128,7 @@ class JmxPages:
             raise _Refusal(_MISSING, f"No bean {name!r}.", 404)
         names = remainder[0].split(",") if remainder else []
         chosen = {bean_name: _chosen(attributes, names) for bean_name, attributes in beans.items()}
-        if not Pattern(name).is_exact:
+        if not ObjectNamePattern(name).is_exact:
             return {bean_name: attributes for bean_name, attributes in chosen.items() if attributes}
         (attributes,) = chosen.values()
         if names and not attributes:
@@ -160,7 +160,7 @@ class JmxPages:
     async def _select(self, text: str) -> Beans:
         """Return the beans that match a pattern."""
         try:
-            pattern = Pattern(text)
+            pattern = ObjectNamePattern(text)
         except ValueError as error:
             raise _Refusal(_MALFORMED, str(error), 400) from error
         clock = self._node.clock

@@ -1,6 +1,6 @@
 """Replication between brokers: changes of ISRs, and the lag of this broker's followers."""
 
-from ottla.metrics.beans import Beans, Measurement, Properties, Row
+from ottla.metrics.beans import Beans, LabelledValue, Measurement, Properties
 from ottla.replication.fetcher import LeaderFetcher
 from ottla.server.context import Broker
 from ottla.server.monitoring.sources import Pace
@@ -31,8 +31,8 @@ async def replication(broker: Broker, pace: Pace) -> list[Measurement]:
     """Return the figures of ISR changes and of fetchers."""
     updates, fetchers = broker.isr_updates, broker.replicas.fetchers
     brokers = broker.image.brokers
-    lags: list[Row] = []
-    fetched_bytes: list[Row] = []
+    lags: list[LabelledValue] = []
+    fetched_bytes: list[LabelledValue] = []
     largest = failed_count = 0
     for fetcher in () if fetchers is None else fetchers.fetchers():
         client_id = _client(fetcher)

@@ -25,7 +25,7 @@ from ottla.server.lag.questions import Leaders
 from ottla.server.lag.times import RecordTimes
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.monitoring.compatibility import Collections
-from ottla.server.transport.dispatch import Dispatcher, Route
+from ottla.server.transport.dispatch import ApiRoute, Dispatcher
 from ottla.storage.cleaner.cleaning import Cleaner
 
 if TYPE_CHECKING:
@@ -160,6 +160,6 @@ class Sources:
             total.update(tasks.failure_counts())
         return dict(total)
 
-    def routes(self) -> Iterable[Route]:
+    def routes(self) -> Iterable[ApiRoute]:
         """Return the counters of the dispatcher."""
         return () if self.dispatcher is None else self.dispatcher.routes()

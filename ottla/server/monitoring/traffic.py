@@ -20,7 +20,7 @@ from ottla.replication.replicas import Replicas
 from ottla.replication.traffic.counts import Traffic
 from ottla.replication.traffic.throttle import ReplicationTraffic
 from ottla.server.monitoring.sources import Pace
-from ottla.server.transport.dispatch import Route
+from ottla.server.transport.dispatch import ApiRoute
 from ottla.server.transport.request_probe import ApiProbe
 from ottla.wire.api_keys import ApiKey
 
@@ -84,7 +84,7 @@ _QUEUE_SIZES = (
 
 
 async def topics(
-    replicas: Replicas, partitions: Sequence[Partition], routes: Iterable[Route], pace: Pace
+    replicas: Replicas, partitions: Sequence[Partition], routes: Iterable[ApiRoute], pace: Pace
 ) -> list[Measurement]:
     """Return the traffic of topics and of the whole broker since the start."""
     by_topic: dict[str, Traffic] = {}
@@ -118,7 +118,7 @@ def replication(traffic: ReplicationTraffic, now: float) -> Iterator[Measurement
 
 
 def _failed(
-    replicas: Replicas, topics: Iterable[str], routes: Iterable[Route]
+    replicas: Replicas, topics: Iterable[str], routes: Iterable[ApiRoute]
 ) -> Iterator[Measurement]:
     """Yield the failures; their total includes failures of partitions that this broker does not
     have.
@@ -133,7 +133,7 @@ def _failed(
         yield bean.of([(NONE, counts.get(key.name.title(), 0)), *rows])
 
 
-def requests(routes: Iterable[Route], now: float) -> list[Measurement]:
+def requests(routes: Iterable[ApiRoute], now: float) -> list[Measurement]:
     """Return the number of requests, their versions, their results, and their durations."""
     counted = sorted(
         ((route.probe.name, route.version, route.requests_count) for route in routes),

@@ -21,7 +21,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.coordinators.replies import Reply
-from ottla.coordinators.txn.machine import BUMPING_VERSION, Producer
+from ottla.coordinators.txn.machine import BUMPING_VERSION, ProducerIdAndEpoch
 from ottla.coordinators.txn.service import TransactionCoordinator
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
@@ -67,7 +67,7 @@ class TransactionalWrite(NamedTuple):
     """The producer, the partitions and the transaction of a write."""
 
     transactional_id: str
-    producer: Producer
+    producer: ProducerIdAndEpoch
     partitions: Sequence[Partition]
     support: TransactionSupport
 
@@ -82,7 +82,7 @@ class RemoteCoordinators(Protocol):
     def check(
         self,
         transactional_id: str,
-        producer: Producer,
+        producer: ProducerIdAndEpoch,
         partitions: Sequence[TopicPartition],
         *,
         adds: bool,
@@ -503,7 +503,7 @@ def write_of(context: ProduceContext, request: ProduceRequest) -> TransactionalW
 def _write_of(
     context: ProduceContext, request: ProduceRequest, transactional_id: str
 ) -> TransactionalWrite | None:
-    producers: set[Producer] = set()
+    producers: set[ProducerIdAndEpoch] = set()
     partitions: list[Partition] = []
     for topic in request.topic_data:
         for item in topic.partition_data:
@@ -512,7 +512,7 @@ def _write_of(
             header = parse_header(bytes_of(item))
             if header.producer_id < 0:
                 continue
-            producers.add(Producer(header.producer_id, header.producer_epoch))
+            producers.add(ProducerIdAndEpoch(header.producer_id, header.producer_epoch))
             # Partitions with an error join no transaction; appending reports the error.
             with contextlib.suppress(ApiError):
                 partition = target_of(context, topic, item)
@@ -561,7 +561,7 @@ async def check_still_admitted(
     if transactional_id is None or not is_transactional(records):
         return
     header = parse_header(records)
-    producer = Producer(header.producer_id, header.producer_epoch)
+    producer = ProducerIdAndEpoch(header.producer_id, header.producer_epoch)
     support = _support(context.api_version)
     write = TransactionalWrite(transactional_id, producer, [target], support)
     check_admitted(context, target, item, await context.broker.admission.confirm(write))

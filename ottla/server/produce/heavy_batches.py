@@ -20,7 +20,7 @@ from ottla.base.files import FileSystem
 from ottla.net.connection import Connection
 from ottla.replication.partition import Partition
 from ottla.storage.log import validation
-from ottla.storage.log.validation import HeavyBatchError, Limits, Vetted
+from ottla.storage.log.validation import BatchLimits, HeavyBatchError, Vetted
 from ottla.wire.records.batch import parse_header
 
 # Estimated cost of a batch; the time that it really takes is charged afterwards.
@@ -125,7 +125,9 @@ class HeavyBatches:
             _check_waited_for(sender, acks)
             return await self._vet(records, target, None)
 
-    async def _vet(self, records: bytearray, target: Partition, limits: Limits | None) -> Vetted:
+    async def _vet(
+        self, records: bytearray, target: Partition, limits: BatchLimits | None
+    ) -> Vetted:
         now_ms = self._clock.time_ms()
         work = partial(validation.vet, records, target.log.config, now_ms, limits)
         return await self._files.in_background(work)

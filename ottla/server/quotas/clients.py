@@ -25,7 +25,7 @@ from ottla.server.quotas.entities import (
     entity_at,
     values_of,
 )
-from ottla.server.quotas.rates import Rate, TokenBucket, Window
+from ottla.server.quotas.rates import QuotaWindow, Rate, TokenBucket
 
 # How many measures and clients are remembered: clients choose the names.
 _KEPT_MAX = 10_000
@@ -49,7 +49,7 @@ class LimitedClient:
 
     __slots__ = ("fetch", "mutation", "produce", "request", "window")
 
-    def __init__(self, window: Window) -> None:
+    def __init__(self, window: QuotaWindow) -> None:
         self.window = window
         self.produce: Rate | None = None
         self.fetch: Rate | None = None
@@ -184,7 +184,9 @@ class ClientQuotas:
     `on_change` is called after every change, with whether any client can be limited now.
     """
 
-    def __init__(self, window: Window, mutation_window: Window, now: Callable[[], float]) -> None:
+    def __init__(
+        self, window: QuotaWindow, mutation_window: QuotaWindow, now: Callable[[], float]
+    ) -> None:
         self.book = QuotaBook()
         self.generation = 0
         self.on_change: list[Callable[[bool], None]] = []
@@ -280,7 +282,7 @@ class ClientQuotas:
             rate.record(-1, now_ms)
         return throttle_ms
 
-    def _make_room(self, measures: dict[tuple[str, str, str], M], window: Window) -> None:
+    def _make_room(self, measures: dict[tuple[str, str, str], M], window: QuotaWindow) -> None:
         """Drop measures that no longer affect anything, and if that is not enough, half of them."""
         if len(measures) < _KEPT_MAX:
             return
@@ -295,10 +297,10 @@ class ClientQuotas:
 
 def client_quotas(options: Snapshot, clock: Clock) -> ClientQuotas:
     """Return the quotas of a broker with these options, initially empty."""
-    window = Window(
+    window = QuotaWindow(
         options.integer("quota.window.num"), 1000 * options.integer("quota.window.size.seconds")
     )
-    mutation_window = Window(
+    mutation_window = QuotaWindow(
         options.integer("controller.quota.window.num"),
         1000 * options.integer("controller.quota.window.size.seconds"),
     )

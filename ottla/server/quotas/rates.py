@@ -12,7 +12,7 @@ from typing import NamedTuple
 FOREVER_MS = 2**31 - 1
 
 
-class Window(NamedTuple):
+class QuotaWindow(NamedTuple):
     """The window of a measure: `samples` samples of `sample_ms` each, the current one included."""
 
     samples: int = 11
@@ -37,7 +37,7 @@ class Rate:
 
     __slots__ = ("_samples", "_window", "limit", "used_at_ms")
 
-    def __init__(self, limit: float, window: Window) -> None:
+    def __init__(self, limit: float, window: QuotaWindow) -> None:
         self.limit = limit
         self.used_at_ms = 0.0
         self._window = window
@@ -92,7 +92,7 @@ class TokenBucket:
 
     __slots__ = ("_tokens", "_window", "limit", "used_at_ms")
 
-    def __init__(self, limit: float, window: Window, now_ms: float) -> None:
+    def __init__(self, limit: float, window: QuotaWindow, now_ms: float) -> None:
         self.limit = limit
         self.used_at_ms = now_ms
         self._window = window

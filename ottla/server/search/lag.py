@@ -23,7 +23,7 @@ from ottla.wire.records.records import NextRecord, next_record
 _CHUNK_BYTES = 4 * 1024
 
 
-class Position(NamedTuple):
+class GroupPosition(NamedTuple):
     """A position in a partition; `group` is None if the caller named the position."""
 
     group: str | None
@@ -59,18 +59,18 @@ class LagReport:
             yield await self._row(position)
         yield rows.line("end", now=self._broker.clock.time_ms(), rows=count)
 
-    def _all_positions(self) -> Iterator[Position]:
+    def _all_positions(self) -> Iterator[GroupPosition]:
         for topic, partition, offset in self._positions:
-            yield Position(None, topic, partition, offset)
+            yield GroupPosition(None, topic, partition, offset)
         if self._positions and not self._groups:
             return
         for group, offsets in self._broker.groups.committed_offsets():
             if self._groups and group not in self._groups:
                 continue
             for (topic, number), committed in sorted(offsets.items()):
-                yield Position(group, topic, number, committed.offset)
+                yield GroupPosition(group, topic, number, committed.offset)
 
-    async def _row(self, position: Position) -> bytes:
+    async def _row(self, position: GroupPosition) -> bytes:
         fields: dict[str, Any] = {} if position.group is None else {"group": position.group}
         fields |= {
             "topic": position.topic,

@@ -7,7 +7,7 @@ from enum import Enum
 from urllib.parse import parse_qs
 
 from ottla.base.errors import ConfigError
-from ottla.server.search.filters import Filters
+from ottla.base.search.filters import Filters
 
 Parameters = Mapping[str, Sequence[str]]
 _LIMIT = 100
@@ -15,7 +15,7 @@ _FLAGS = {"true": True, "false": False}
 _ISOLATION = {"read_uncommitted": False, "read_committed": True}
 _SINGLE = ("topic", "from", "to", "key", "value", "key_regex", "value_regex", "ignore_case",
            "isolation", "limit", "value_limit")  # fmt: skip
-_REPEATED = ("partition", "header", "json")
+_REPEATED = ("partition", "header", "where", "json")
 
 
 class Anchor(Enum):
@@ -71,7 +71,8 @@ def parse_search(query: str) -> SearchRequest:
         key_regex=single.get("key_regex", ""),
         value_regex=single.get("value_regex", ""),
         headers=tuple(values_by_name.get("header", ())),
-        json=tuple(values_by_name.get("json", ())),
+        # `json` is an earlier name of `where`.
+        where=(*values_by_name.get("where", ()), *values_by_name.get("json", ())),
         ignore_case=_choice("ignore_case", single.get("ignore_case", "false"), _FLAGS),
     )
     return SearchRequest(

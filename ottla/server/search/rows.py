@@ -27,6 +27,11 @@ def match(topic: str, partition: int, record: Record, kind: str, value_limit: in
     }
     if record.headers:
         fields["headers"] = [part for name, data in record.headers for part in (name, _text(data))]
+        if not all(data is None or _is_utf8(data) for _, data in record.headers):
+            fields["headers_base64"] = [
+                None if data is None else base64.b64encode(data).decode()
+                for _, data in record.headers
+            ]
     for name, data in (("key", record.key), ("payload", value)):
         fields[name] = _text(data)
         if data is not None and not _is_utf8(data):

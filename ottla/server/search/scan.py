@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError
+from ottla.base.search.matching import Matcher
 from ottla.server.search import rows
-from ottla.server.search.filters import Matcher
 from ottla.wire.records import batch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.records import iterate_batch
@@ -34,7 +34,7 @@ class Totals:
 
 
 @dataclass(slots=True, kw_only=True)
-class Plan:
+class PartitionScan:
     """One partition of a search. `next_offset` and `totals` advance; the range excludes
     `end_offset`.
 
@@ -64,9 +64,9 @@ class Step:
     """The scan of a chunk that can be continued; one caller at a time."""
 
     def __init__(
-        self, plan: Plan, data: memoryview, aborted: Aborted, now: Callable[[], float]
+        self, scan: PartitionScan, data: memoryview, aborted: Aborted, now: Callable[[], float]
     ) -> None:
-        self._events = _scan(plan, data, aborted)
+        self._events = _scan(scan, data, aborted)
         self._now = now
         self.is_done = False
 
@@ -83,60 +83,60 @@ class Step:
         return lines
 
 
-def _scan(plan: Plan, data: memoryview, aborted: Aborted) -> Iterator[bytes]:
+def _scan(scan: PartitionScan, data: memoryview, aborted: Aborted) -> Iterator[bytes]:
     """Yield rows, and empty bytes where the scan may pause."""
     position = 0
-    while position + batch.HEADER_SIZE <= len(data) and not plan.has_enough:
+    while position + batch.HEADER_SIZE <= len(data) and not scan.has_enough:
         header = batch.parse_header(data, position)
         if header.size_bytes < batch.HEADER_SIZE or position + header.size_bytes > len(data):
             break
-        plan.totals.bytes += header.size_bytes
-        if header.base_offset >= plan.end_offset:
-            plan.next_offset = plan.end_offset
+        scan.totals.bytes += header.size_bytes
+        if header.base_offset >= scan.end_offset:
+            scan.next_offset = scan.end_offset
             return
-        if 0 <= header.max_timestamp < plan.from_ms:
-            plan.totals.skipped_bytes += header.size_bytes
+        if 0 <= header.max_timestamp < scan.from_ms:
+            scan.totals.skipped_bytes += header.size_bytes
         elif not (header.is_control or _is_aborted(header, aborted)):
             try:
-                yield from _scan_batch(plan, data, position, header)
+                yield from _scan_batch(scan, data, position, header)
             except ApiError as error:
-                yield _problem(plan, header, error)
-        if plan.has_enough:
+                yield _problem(scan, header, error)
+        if scan.has_enough:
             return
-        plan.next_offset = max(plan.next_offset, header.last_offset + 1)
+        scan.next_offset = max(scan.next_offset, header.last_offset + 1)
         position += header.size_bytes
         yield b""
 
 
 def _scan_batch(
-    plan: Plan, data: memoryview, position: int, header: BatchHeader
+    scan: PartitionScan, data: memoryview, position: int, header: BatchHeader
 ) -> Iterator[bytes]:
     batch.check_crc(data, position, header)
     kind = "logappend" if header.has_log_append_time else "create"
     candidates = iterate_batch(
-        data, position, header, max_bytes=BODY_BYTES_MAX, is_wanted=plan.matcher.can_match
+        data, position, header, max_bytes=BODY_BYTES_MAX, is_wanted=scan.matcher.can_match
     )
     count = 0
     for record in candidates:
-        if not plan.next_offset <= record.offset < plan.end_offset:
+        if not scan.next_offset <= record.offset < scan.end_offset:
             continue
         count += 1
-        plan.totals.records += 1
-        is_recent = record.timestamp < 0 or record.timestamp >= plan.from_ms
-        if is_recent and plan.matcher.matches(record):
-            plan.totals.matches += 1
-            plan.next_offset = record.offset + 1
-            yield rows.match(plan.topic, plan.partition, record, kind, plan.value_limit)
-            if plan.has_enough:
+        scan.totals.records += 1
+        is_recent = record.timestamp < 0 or record.timestamp >= scan.from_ms
+        if is_recent and scan.matcher.matches(record.key, record.value, record.headers):
+            scan.totals.matches += 1
+            scan.next_offset = record.offset + 1
+            yield rows.match(scan.topic, scan.partition, record, kind, scan.value_limit)
+            if scan.has_enough:
                 return
         elif not count % _RECORDS_AT_ONCE:
             yield b""
 
 
-def _problem(plan: Plan, header: BatchHeader, error: ApiError) -> bytes:
+def _problem(scan: PartitionScan, header: BatchHeader, error: ApiError) -> bytes:
     return rows.line(
         "problem",
-        partition=plan.partition,
+        partition=scan.partition,
         offset=header.base_offset,
         error=error.code.name,
         message=str(error),

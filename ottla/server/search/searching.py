@@ -11,15 +11,15 @@ from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
+from ottla.base.search.matching import Matcher
 from ottla.cluster.image import NO_LEADER
 from ottla.replication import leading
 from ottla.replication.partition import READ_COMMITTED, READ_UNCOMMITTED, Partition
 from ottla.server.context import Broker
 from ottla.server.search import rows
 from ottla.server.search.chunks import as_api_error, read_chunk
-from ottla.server.search.filters import Matcher
 from ottla.server.search.request import Anchor, Position, SearchRequest
-from ottla.server.search.scan import Aborted, Plan, Step, Totals
+from ottla.server.search.scan import Aborted, PartitionScan, Step, Totals
 from ottla.storage.log.log import Log
 
 # The longest step of a scan.
@@ -41,7 +41,7 @@ class Search:
         self._files = files
         self._request = request
         self._totals = Totals()
-        self._matcher = Matcher(request.filters)
+        self._matcher = Matcher(request.filters.conditions())
         topic = broker.image.topics.get(request.topic)
         if topic is None:
             raise ApiError(
@@ -55,12 +55,12 @@ class Search:
                 f"Topic {request.topic!r} has no partition {unknown[0]}, only 0 to {numbers[-1]}.",
             )
         self._elsewhere: list[dict[str, int]] = []
-        self._plans: list[Plan] = []
+        self._scans: list[PartitionScan] = []
         self._problems: list[bytes] = []
         for number in sorted(set(request.partitions) or numbers):
             leader = topic.partitions[number].leader
             try:
-                self._plans.append(self._plan(number))
+                self._scans.append(self._partition_scan(number))
             except ApiError as error:
                 if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
                     self._problems.append(self._problem(number, 0, error))
@@ -68,7 +68,7 @@ class Search:
                     other = NO_LEADER if leader == broker.node_id else leader
                     self._elsewhere.append({"partition": number, "leader": other})
 
-    def _plan(self, number: int) -> Plan:
+    def _partition_scan(self, number: int) -> PartitionScan:
         request = self._request
         partition = self._leading(number)
         isolation = READ_COMMITTED if request.read_committed else READ_UNCOMMITTED
@@ -78,7 +78,7 @@ class Search:
             end = _offset(partition.log, request.end, *limits)
         except StorageError as error:
             raise as_api_error(error) from error
-        return Plan(
+        return PartitionScan(
             topic=request.topic,
             partition=number,
             next_offset=start,
@@ -103,55 +103,55 @@ class Search:
         yield self._start_row()
         for row in self._problems:
             yield row
-        for plan in self._plans:
-            async with aclosing(self._scan(plan)) as lines:
+        for scan in self._scans:
+            async with aclosing(self._scan(scan)) as lines:
                 async for row in lines:
                     if row:
                         yield row
                     now = clock.monotonic()
                     if now - reported >= PROGRESS_SECONDS:
                         reported = now
-                        yield self._progress(plan, now - started)
-            if plan.has_enough:
+                        yield self._progress(scan, now - started)
+            if scan.has_enough:
                 break
-        has_enough = any(plan.has_enough for plan in self._plans)
+        has_enough = any(scan.has_enough for scan in self._scans)
         yield rows.line(
             "end",
             reason="limit" if has_enough else "complete",
             **self._counts(),
             partitions=[
-                {"partition": plan.partition, "next_offset": plan.next_offset}
-                for plan in self._plans
+                {"partition": scan.partition, "next_offset": scan.next_offset}
+                for scan in self._scans
             ],
             seconds=round(clock.monotonic() - started, 3),
         )
 
-    async def _scan(self, plan: Plan) -> AsyncGenerator[bytes, None]:
+    async def _scan(self, scan: PartitionScan) -> AsyncGenerator[bytes, None]:
         """Yield the rows of one partition, and empty bytes after steps without any."""
-        while plan.next_offset < plan.end_offset and not plan.has_enough:
-            before = plan.next_offset
+        while scan.next_offset < scan.end_offset and not scan.has_enough:
+            before = scan.next_offset
             try:
-                partition = self._leading(plan.partition)
+                partition = self._leading(scan.partition)
                 # Records that were deleted since the last step are gone.
-                plan.next_offset = max(plan.next_offset, partition.log.log_start_offset)
+                scan.next_offset = max(scan.next_offset, partition.log.log_start_offset)
                 data = await read_chunk(
-                    partition, plan.next_offset, plan.readable_end, max_bytes=CHUNK_BYTES
+                    partition, scan.next_offset, scan.readable_end, max_bytes=CHUNK_BYTES
                 )
-                aborted = self._aborted(partition, plan)
+                aborted = self._aborted(partition, scan)
             except (ApiError, StorageError) as error:
-                yield self._problem(plan.partition, plan.next_offset, as_api_error(error))
+                yield self._problem(scan.partition, scan.next_offset, as_api_error(error))
                 return
-            step = Step(plan, data, aborted, self._broker.clock.monotonic)
+            step = Step(scan, data, aborted, self._broker.clock.monotonic)
             while not step.is_done:
                 yield b"".join(await self._run(step))
-            if plan.next_offset <= before and not plan.has_enough:
+            if scan.next_offset <= before and not scan.has_enough:
                 # The rest of the range has no records: compaction removed them.
-                plan.next_offset = plan.end_offset
+                scan.next_offset = scan.end_offset
 
-    def _aborted(self, partition: Partition, plan: Plan) -> Aborted:
+    def _aborted(self, partition: Partition, scan: PartitionScan) -> Aborted:
         if not self._request.read_committed:
             return ()
-        aborted = partition.log.aborted_transactions(plan.next_offset, plan.end_offset)
+        aborted = partition.log.aborted_transactions(scan.next_offset, scan.end_offset)
         return [
             (transaction.producer_id, transaction.first_offset, transaction.last_offset)
             for transaction in aborted
@@ -168,8 +168,8 @@ class Search:
 
     def _start_row(self) -> bytes:
         ranges: Iterator[dict[str, int]] = (
-            {"partition": plan.partition, "from": plan.next_offset, "to": plan.end_offset}
-            for plan in self._plans
+            {"partition": scan.partition, "from": scan.next_offset, "to": scan.end_offset}
+            for scan in self._scans
         )
         return rows.line(
             "start",
@@ -179,13 +179,13 @@ class Search:
             elsewhere=self._elsewhere,
         )
 
-    def _progress(self, plan: Plan, seconds: float) -> bytes:
+    def _progress(self, scan: PartitionScan, seconds: float) -> bytes:
         return rows.line(
             "progress",
             **self._counts(),
-            partition=plan.partition,
-            next_offset=plan.next_offset,
-            remaining=sum(plan.end_offset - plan.next_offset for plan in self._plans),
+            partition=scan.partition,
+            next_offset=scan.next_offset,
+            remaining=sum(scan.end_offset - scan.next_offset for scan in self._scans),
             seconds=round(seconds, 3),
         )
 

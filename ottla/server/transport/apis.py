@@ -16,30 +16,30 @@ from ottla.server.handlers import *  # noqa: F403
 
 
 @dataclass(frozen=True)
-class Row(ApiProperties):
+class ApiRow(ApiProperties):
     """One served API: its handler module and the properties that the module declares."""
 
     handler: ModuleType
 
 
-def row_of(handler: ModuleType) -> Row:
+def row_of(handler: ModuleType) -> ApiRow:
     """Return the row of a handler module."""
     properties: ApiProperties = getattr(handler, "PROPERTIES", ApiProperties())
-    return Row(handler, **vars(properties))
+    return ApiRow(handler, **vars(properties))
 
 
-def _key(row: Row) -> int:
+def _key(row: ApiRow) -> int:
     return int(row.handler.API)
 
 
 # By key.
-ROWS: tuple[Row, ...] = tuple(
+ROWS: tuple[ApiRow, ...] = tuple(
     sorted((row_of(getattr(handlers, name)) for name in handlers.__all__), key=_key)
 )
 
 
 def advertised_apis(
-    rows: tuple[Row, ...] = ROWS, *, with_client_metrics: bool = False
+    rows: tuple[ApiRow, ...] = ROWS, *, with_client_metrics: bool = False
 ) -> tuple[AdvertisedApi, ...]:
     """Return the APIs for the ApiVersions response, by key."""
     apis = (

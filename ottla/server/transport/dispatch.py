@@ -33,7 +33,7 @@ from ottla.server.context import Broker, RequestContext
 from ottla.server.quotas.clients import ClientQuotas, LimitedClient, RequestUsage
 from ottla.server.quotas.steps import Timed
 from ottla.server.shortcuts import RouteParts
-from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.apis import ROWS, ApiRow
 from ottla.server.transport.brokers_only import (
     for_brokers_only,
     is_for_brokers,
@@ -70,7 +70,7 @@ _HEADER = struct.Struct(">i")
 _FLEXIBLE_HEADER = struct.Struct(">ix")
 
 
-class Route:
+class ApiRoute:
     """One API in one version, with its compiled codec."""
 
     __slots__ = (
@@ -95,7 +95,7 @@ class Route:
 
     def __init__(
         self,
-        row: Row,
+        row: ApiRow,
         version: int,
         broker: Broker,
         probe: ApiProbe,
@@ -180,7 +180,7 @@ class Route:
 
 
 # Answers a request in a frame, whose body begins at a position; the request, if it is decoded.
-Answer = Callable[[Route, RequestContext, memoryview, int, Any], None]
+Answer = Callable[[ApiRoute, RequestContext, memoryview, int, Any], None]
 
 
 class KnownHeader:
@@ -188,7 +188,7 @@ class KnownHeader:
 
     __slots__ = ("client_id", "end", "limited", "quotas_generation", "route", "software", "tail")
 
-    def __init__(self, route: Route, frame: memoryview, former: "KnownHeader | None") -> None:
+    def __init__(self, route: ApiRoute, frame: memoryview, former: "KnownHeader | None") -> None:
         header = headers.decode_request_header(frame)
         # The client's software name and version from ApiVersions.
         self.software: tuple[str, str] | None = former.software if former else None
@@ -204,13 +204,13 @@ class KnownHeader:
 class Dispatcher:
     """The FrameHandler of a broker's endpoints."""
 
-    def __init__(self, broker: Broker, tasks: Tasks, rows: tuple[Row, ...] = ROWS) -> None:
+    def __init__(self, broker: Broker, tasks: Tasks, rows: tuple[ApiRow, ...] = ROWS) -> None:
         self._broker = broker
         self._current = broker.current
         self._tasks = tasks
         self._rows = {int(row.handler.API): row for row in rows}
         # By key << 16 | version; filled on first use, because compiling a codec takes time.
-        self._routes: dict[int, Route] = {}
+        self._routes: dict[int, ApiRoute] = {}
         self._probes: dict[int, ApiProbe] = {}
         self._now = broker.clock.monotonic
         self._cached_responses = CachedResponses()
@@ -233,7 +233,7 @@ class Dispatcher:
         quotas.on_change.append(changed)
         changed(quotas.book.limits_clients())
 
-    def routes(self) -> Iterable[Route]:
+    def routes(self) -> Iterable[ApiRoute]:
         """Return the APIs and versions that have been requested, with their counters."""
         return list(self._routes.values())
 
@@ -292,7 +292,7 @@ class Dispatcher:
 
     def _answer_plain(
         self,
-        route: Route,
+        route: ApiRoute,
         context: RequestContext,
         frame: memoryview,
         position: int,
@@ -322,7 +322,7 @@ class Dispatcher:
 
     def _answer_limited(
         self,
-        route: Route,
+        route: ApiRoute,
         context: RequestContext,
         frame: memoryview,
         position: int,
@@ -354,7 +354,12 @@ class Dispatcher:
             context.connection.mute(throttle_ms / 1000)
 
     def _answer_cached(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int, request: Any
+        self,
+        route: ApiRoute,
+        context: RequestContext,
+        frame: memoryview,
+        position: int,
+        request: Any,
     ) -> None:
         """Answer from the cache, or call the handler and store its plain response."""
         connection, image = context.connection, self._current.image
@@ -384,7 +389,7 @@ class Dispatcher:
         if context.started_at:
             route.probe.took(context.started_at, self._now())
 
-    def add_route(self, key: int, version: int) -> Route | None:
+    def add_route(self, key: int, version: int) -> ApiRoute | None:
         """Create the route of an API and version on its first use.
 
         Returns None for an unknown version of ApiVersions. Raises ProtocolError for other unknown
@@ -401,7 +406,7 @@ class Dispatcher:
         if probe is None:
             api = APIS[key]
             probe = self._probes[key] = ApiProbe(row.handler.API, api.response, api.name)
-        route = self._routes[key << 16 | version] = Route(
+        route = self._routes[key << 16 | version] = ApiRoute(
             row, version, self._broker, probe, self._authorizer
         )
         if route.is_async:
@@ -410,7 +415,9 @@ class Dispatcher:
             route.answer = self._answer_cached if row.is_cached else self._answer_plain
         return route
 
-    def _wait(self, route: Route, context: RequestContext, future: "asyncio.Future[Any]") -> None:
+    def _wait(
+        self, route: ApiRoute, context: RequestContext, future: "asyncio.Future[Any]"
+    ) -> None:
         # As in Kafka, a limited client's requests are handled one after the other.
         is_in_order = context.keeps_order or context.usage is not None
         is_blocking = is_in_order or not route.row.is_read_ahead
@@ -425,14 +432,14 @@ class Dispatcher:
             future.add_done_callback(respond)
 
     def _answer_async(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int, _: Any
+        self, route: ApiRoute, context: RequestContext, frame: memoryview, position: int, _: Any
     ) -> None:
         """Run the handler as a task, with a request that does not refer to the frame."""
         request, _ = route.decode(bytes(frame), position)
         self._spawn(route, context, len(frame), self._supervise(route, context, request))
 
     def _answer_large(
-        self, route: Route, context: RequestContext, frame: memoryview, position: int, _: Any
+        self, route: ApiRoute, context: RequestContext, frame: memoryview, position: int, _: Any
     ) -> None:
         """Run the handler in the lane of large work, which also decodes the request."""
         work = large_requests.handle_in_lane(
@@ -442,7 +449,7 @@ class Dispatcher:
 
     def _spawn(
         self,
-        route: Route,
+        route: ApiRoute,
         context: RequestContext,
         held_bytes: int,
         work: Coroutine[Any, Any, Any],
@@ -462,7 +469,7 @@ class Dispatcher:
         """Return when a request arrived and when it was parked, if it is timed."""
         return (context.started_at, self._now()) if context.started_at else None
 
-    async def _supervise(self, route: Route, context: RequestContext, request: Any) -> Any:
+    async def _supervise(self, route: ApiRoute, context: RequestContext, request: Any) -> Any:
         try:
             return await route.handle(context, request)
         except (ApiError, ProtocolError) as error:
@@ -471,7 +478,7 @@ class Dispatcher:
 
     def _finish(
         self,
-        route: Route,
+        route: ApiRoute,
         context: RequestContext,
         reply: Reply,
         times: tuple[float, float] | None,
@@ -515,7 +522,7 @@ class Dispatcher:
             route.probe.waited(*times, self._now())
 
 
-def _decode_small(route: Route, frame: memoryview, position: int) -> Any:
+def _decode_small(route: ApiRoute, frame: memoryview, position: int) -> Any:
     """Return a request of many bytes and few objects, or None; raises ProtocolError."""
     cost = route.cost
     if len(frame) > cost.request_bytes_max:
@@ -532,7 +539,7 @@ def _decode_small(route: Route, frame: memoryview, position: int) -> Any:
     return request
 
 
-def _fallback(correlation_id: int, row: Row) -> list[Buffer]:
+def _fallback(correlation_id: int, row: ApiRow) -> list[Buffer]:
     """Answer an ApiVersions request of a future version with version 0 and the served APIs."""
     response = ApiVersionsResponse(
         error_code=int(ErrorCode.UNSUPPORTED_VERSION),

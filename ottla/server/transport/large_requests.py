@@ -14,7 +14,7 @@ from ottla.base.errors import ApiError, ProtocolError
 from ottla.base.slices import Lane, Turn
 from ottla.net.admission.origins import origin_of
 from ottla.server.context import RequestContext
-from ottla.server.transport.apis import Row
+from ottla.server.transport.apis import ApiRow
 from ottla.server.transport.costs import Cost, Split
 from ottla.server.transport.parts import Merger, parts_of
 from ottla.server.transport.request_probe import ApiProbe
@@ -23,7 +23,7 @@ from ottla.server.transport.request_probe import ApiProbe
 class LargeRoute(Protocol):
     """The parts of the dispatcher's route that a large request needs."""
 
-    row: Row
+    row: ApiRow
     version: int
     cost: Cost
     probe: ApiProbe

@@ -22,8 +22,8 @@ from ottla.base.options import Snapshot
 from ottla.base.slices import Slices
 from ottla.storage.cleaner import compaction
 from ottla.storage.cleaner.compaction import (
+    LogOffsets,
     NewestOffsets,
-    Progress,
     Survey,
     Survival,
     TransactionsSeen,
@@ -256,7 +256,7 @@ def survey(log: Log, now_ms: int) -> Survey:
     """Return the log's survey for compaction; raises OSError."""
     # A key's older record may be removed only if a power failure cannot lose the newer one.
     stable = min(log.last_stable_offset(log.high_watermark), log.recovery_point)
-    progress = Progress(log.log_start_offset, log.log_end_offset, log.first_dirty_offset, stable)
+    progress = LogOffsets(log.log_start_offset, log.log_end_offset, log.first_dirty_offset, stable)
     return compaction.survey(log.segments, progress, log.config, now_ms)
 
 

@@ -67,7 +67,7 @@ class Cleanable(Protocol):
 CleanableSegment = TypeVar("CleanableSegment", bound=Cleanable)
 
 
-class Progress(NamedTuple):
+class LogOffsets(NamedTuple):
     """The offsets of a log's progress.
 
     Records from `stable_end_offset` on may still be lost, or belong to an open transaction.
@@ -105,7 +105,7 @@ class Survey(NamedTuple):
 
 
 def survey(
-    segments: Sequence[Cleanable], progress: Progress, config: LogConfig, now_ms: int
+    segments: Sequence[Cleanable], progress: LogOffsets, config: LogConfig, now_ms: int
 ) -> Survey:
     """Survey a log's segments, oldest first; the last one takes appends and is never cleaned."""
     first_dirty = progress.first_dirty_offset

@@ -36,6 +36,7 @@ from ottla.storage.directories.log_directory import (
     lock_directory,
 )
 from ottla.storage.directories.moves import LogMoves, Placement
+from ottla.storage.directories.strays import StrayReason
 from ottla.storage.directories.upkeep import LogUpkeep
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
@@ -215,15 +216,15 @@ class LogDirectories:
         with self._failures.disk(directory):
             directory.delete((topic, partition))
 
-    def set_aside(self, topic: str, partition: int) -> str:
-        """Rename the directory of a log that has no partition, and return its new path.
+    def set_aside(self, topic: str, partition: int, reason: StrayReason) -> str:
+        """Take a log out of service, and return the path to which its directory is renamed.
 
-        Its files are kept until their owner deletes them. Follows LogManager.asyncDelete of a stray
-        log. Then call `settle_deletions`.
+        Its files are kept for some time, see `strays`. Then call `settle_deletions`. Follows
+        LogManager.asyncDelete of a stray log.
         """
         directory = self._forget(topic, partition)
         with self._failures.disk(directory):
-            return directory.set_aside((topic, partition))
+            return directory.set_aside((topic, partition), reason)
 
     def _forget(self, topic: str, partition: int) -> LogDirectory:
         key = (topic, partition)
@@ -382,9 +383,16 @@ class LogDirectories:
 
         Such a log stays online: records before and after the damage are served, requests for the
         damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due. A
-        log that must be recovered, because an operation ended midway, rejects every request.
+        log that must be recovered, because an operation ended midway, rejects every request. A log
+        whose topic id is another one is not served.
         """
-        return self._failures.damaged(self._logs)
+        misplaced = {
+            stray.key: f"{directory.path}/{stray.name} has another topic id; see `ottla log repair`"
+            for directory in self._failures.online()
+            for stray in directory.strays.listed()
+            if stray.reason is StrayReason.OTHER_TOPIC_ID
+        }
+        return misplaced | self._failures.damaged(self._logs)
 
     def failed(self, failure: StorageError) -> None:
         """Take the directory that the error names offline, after an error in one of its logs."""

@@ -24,9 +24,10 @@ from ottla.base.files import (
 )
 from ottla.base.slices import Slices
 from ottla.storage.config import LogConfig
-from ottla.storage.directories import formatting
+from ottla.storage.directories import formatting, strays
 from ottla.storage.directories.checkpointing import DirectoryCheckpoints
 from ottla.storage.directories.marks import ReplacementMarks
+from ottla.storage.directories.strays import STRAY_SUFFIX, StrayLogs, StrayReason
 from ottla.storage.files import checkpoints, meta_properties
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
@@ -35,8 +36,6 @@ from ottla.storage.log.retention import PendingDeletions
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
-# A log without a partition, as KRaft brokers name it. Only its owner may delete it.
-STRAY_SUFFIX = "-stray"
 FILE_NAME_MAX = 255
 # The root of a file system has it.
 _LOST_AND_FOUND = "lost+found"
@@ -172,6 +171,7 @@ class LogDirectory:
         self.futures: dict[TopicPartition, Log] = {}
         self.marks = ReplacementMarks(dependencies.files, self.logs)
         self.checkpoints = DirectoryCheckpoints(dependencies.files, path, self.logs, self.futures)
+        self.strays = StrayLogs(dependencies.files, path, dependencies.clock)
         self.failure: StorageError | None = None
         self._dependencies = dependencies
         self._files = dependencies.files
@@ -233,10 +233,8 @@ class LogDirectory:
             if name.endswith(DELETE_SUFFIX):
                 files.remove_tree(folder)
                 continue
-            if name.endswith(STRAY_SUFFIX):
-                _log.warning(
-                    "stray log is not served, delete it if it is not needed path=%s", folder
-                )
+            if name.endswith(STRAY_SUFFIX) and files.is_directory(folder):
+                self.strays.load(name)
                 continue
             log_key, future_key = parse_directory_name(name), parse_future_name(name)
             key = log_key or future_key
@@ -331,12 +329,13 @@ class LogDirectory:
         """Rename a log's directory out of the way; `remove_deleted` removes it later."""
         self._discard(self._forget(key))
 
-    def set_aside(self, key: TopicPartition) -> str:
-        """Rename a log's directory so that the log is not loaded again; return its new path.
-
-        Nothing removes the directory.
-        """
-        return self._rename(self._forget(key), STRAY_SUFFIX)
+    def set_aside(self, key: TopicPartition, reason: StrayReason) -> str:
+        """Rename a log's directory so that the log is not loaded again; return its new path."""
+        log = self._forget(key)
+        strays.mark(self._files, log.directory, reason)
+        path = self._rename(log, STRAY_SUFFIX)
+        self.strays.load(path.rpartition("/")[2])
+        return path
 
     def _forget(self, key: TopicPartition) -> Log:
         self.checkpoints.high_watermarks.pop(key, None)

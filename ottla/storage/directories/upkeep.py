@@ -5,6 +5,7 @@ measured by the wall clock, as in Kafka, except for some time after it has leapt
 `ottla.base.ageing`.
 """
 
+import logging
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
@@ -15,20 +16,23 @@ from ottla.base.errors import StorageError
 from ottla.base.options import Snapshot
 from ottla.base.slices import Slices
 from ottla.storage.directories.failures import DirectoryFailures
-from ottla.storage.directories.retention import apply_retention
 from ottla.storage.files import checkpoints
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log.log import Log
 
+_log = logging.getLogger(__name__)
+
 
 class Intervals(NamedTuple):
-    """Milliseconds between two runs of each task; the defaults are Kafka's."""
+    """Milliseconds between two runs of each task, and ages; Kafka's own have its defaults."""
 
     first_retention_ms: int = 30_000
     retention_ms: int = 300_000
     recovery_points_ms: int = 60_000
     log_starts_ms: int = 60_000
     expiration_ms: int = 600_000
+    # The age at which stray logs are removed; 0 keeps them.
+    stray_retention_ms: int = 86_400_000
 
     @classmethod
     def from_options(cls, snapshot: Snapshot) -> "Intervals":
@@ -39,6 +43,7 @@ class Intervals(NamedTuple):
             snapshot.integer("log.flush.offset.checkpoint.interval.ms"),
             snapshot.integer("log.flush.start.offset.checkpoint.interval.ms"),
             snapshot.integer("producer.id.expiration.check.interval.ms"),
+            snapshot.integer("log.stray.retention.ms"),
         )
 
 
@@ -96,6 +101,7 @@ class LogUpkeep:
             "retention", intervals.retention_ms, now, intervals.first_retention_ms
         ):
             await self.tick_retention(now_ms)
+            await self._remove_strays(now_ms)
         if schedule.take_due("expiration", intervals.expiration_ms, now):
             await self._forget_producers(now_ms)
         names = []
@@ -116,12 +122,35 @@ class LogUpkeep:
         for log in list(self._logs.values()):
             if log.failure is None and log.upkeep_failure is None:
                 with suppress(StorageError):
-                    count += apply_retention(log, now_ms)
+                    count += _apply_retention(log, now_ms)
             await slices.pause()
         return count
+
+    async def _remove_strays(self, now_ms: int) -> None:
+        """Remove the stray logs that are due."""
+        for directory in self._failures.online():
+            try:
+                await directory.strays.remove_due(now_ms, self.intervals.stray_retention_ms)
+            except (OSError, StorageError) as error:
+                self._failures.note(directory, error)
 
     async def _forget_producers(self, now_ms: int) -> None:
         slices = Slices(self._clock)
         for log in list(self._logs.values()):
             log.producers.remove_expired(now_ms, log.config.producer_id_expiration_ms)
             await slices.pause()
+
+
+def _apply_retention(log: Log, now_ms: int | None) -> int:
+    """Delete segments that exceed the topic's retention; log one line for the partition."""
+    try:
+        count = log.deletion.apply_retention(log.high_watermark, now_ms)
+    except StorageError:
+        raise
+    except Exception as error:
+        log.exclude_from_upkeep(error)
+        raise
+    if count:
+        _log.info("segments deleted by retention partition=%s-%d segments=%d log_start_offset=%d",
+                  log.topic, log.partition, count, log.log_start_offset)  # fmt: skip
+    return count

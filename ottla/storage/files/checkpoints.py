@@ -20,6 +20,8 @@ PARTITION_METADATA_FILE = "partition.metadata"
 META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 LOCK_FILE = ".lock"
+# Ottla's own: the sessions in which the processes with this directory have registered.
+REGISTRATIONS_FILE = "broker-registrations"
 
 # Kafka's broker reads the epoch only in KRaft mode; -1 is "none".
 CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
@@ -27,6 +29,8 @@ CLEAN_SHUTDOWN_CONTENT = b'{"version":0,"brokerEpoch":-1}'
 TopicPartition = tuple[str, int]
 Offsets = dict[TopicPartition, int]
 EpochStart = tuple[int, int]
+Incarnation = tuple[int, int]
+"""The session of a registration, and its time in milliseconds."""
 
 _VERSION = 0
 
@@ -63,6 +67,18 @@ def parse_epochs(data: bytes) -> list[EpochStart]:
             raise ValueError(f"epoch {row!r} does not follow {entries[-1]}")
         entries.append(entry)
     return entries
+
+
+def encode_registrations(entries: Sequence[Incarnation]) -> bytes:
+    """Return the registrations: version, count, one line of session id and time in ms each."""
+    return _encode([f"{session_id} {registered_ms}" for session_id, registered_ms in entries])
+
+
+def parse_registrations(data: bytes) -> list[Incarnation]:
+    """Return session ids and times; ValueError if the file is damaged."""
+    pairs = (row.split(" ") for row in _rows(data))
+    # Ids of sessions are signed.
+    return [(int(session_id), _whole(registered_ms)) for session_id, registered_ms in pairs]
 
 
 def encode_partition_metadata(topic_id: bytes) -> bytes:

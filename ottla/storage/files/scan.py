@@ -80,6 +80,21 @@ def headers(read: Read, position: int, end: int) -> Iterator[tuple[int, BatchHea
             limit = max(limit, start + len(chunk) - min(HEADER_SIZE, end - position))
 
 
+def skip_before(read: Read, entry: IndexPosition, end: int, offset: int) -> tuple[int, bool]:
+    """Return the position after the first batches behind an entry of the index that end before
+    `offset`, and whether the first batch that does not begins there.
+
+    If the entry contradicts the batch at its position, that position and False are returned; so
+    they are if the batch has an old format.
+    """
+    chunk = read(entry.position, min(_HEADERS_CHUNK_BYTES, end - entry.position))
+    expected = entry.last_offset
+    if expected >= 0 and (len(chunk) < HEADER_SIZE or batch.peek_last_offset(chunk) != expected):
+        return entry.position, False
+    at, is_found = batch.skip_before(chunk, offset, end - entry.position)
+    return entry.position + at, is_found
+
+
 def headers_backwards(
     read: Read, floor: Callable[[int], IndexPosition], end: int
 ) -> Iterator[BatchHeader]:

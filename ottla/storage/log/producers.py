@@ -56,7 +56,7 @@ class WrittenBatch(NamedTuple):
         return self.last_offset - self.offset_delta
 
 
-class Producer:
+class ProducerStateEntry:
     """One producer id. `batches` are oldest first and all of `epoch`.
 
     `last_timestamp` (ms) is the time of its last batch, by which it expires. `markers_count` is how
@@ -81,7 +81,7 @@ class Producer:
         self.transaction_first_offset = NO_OFFSET
 
 
-class Transaction(NamedTuple):
+class CompletedTransaction(NamedTuple):
     """A transaction whose marker is in the log."""
 
     producer_id: int
@@ -94,12 +94,12 @@ class ProducerState:
     """All producers of a log, valid for every record before `end_offset`."""
 
     def __init__(self, end_offset: int = 0) -> None:
-        self.producers: dict[int, Producer] = {}
+        self.producers: dict[int, ProducerStateEntry] = {}
         self.end_offset = end_offset
         # First offset of each open transaction, in rising order.
         self.open_transactions: dict[int, int] = {}
         # Ended, but the marker may not be replicated yet: in rising order of the first offset.
-        self.undecided: list[Transaction] = []
+        self.undecided: list[CompletedTransaction] = []
 
     def __len__(self) -> int:
         return len(self.producers)
@@ -170,7 +170,7 @@ class ProducerState:
         base_offset: int,
         marker: control.EndTransactionMarker | None,
         now_ms: int,
-    ) -> Transaction | None:
+    ) -> CompletedTransaction | None:
         """Update the state with a producer's batch that was appended at `base_offset`.
 
         Returns the transaction that it ends, if it is a control batch with a `marker`.
@@ -202,7 +202,7 @@ class ProducerState:
         base_offset: int,
         marker: control.EndTransactionMarker,
         now_ms: int,
-    ) -> Transaction | None:
+    ) -> CompletedTransaction | None:
         producer = self._producer(header)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.markers_count += 1
@@ -213,15 +213,17 @@ class ProducerState:
             return None
         del self.open_transactions[first_offset]
         aborted = marker.type == control.ControlType.ABORT
-        ended = Transaction(header.producer_id, first_offset, base_offset, aborted)
+        ended = CompletedTransaction(header.producer_id, first_offset, base_offset, aborted)
         bisect.insort(self.undecided, ended, key=_first_offset)
         return ended
 
-    def _producer(self, header: BatchHeader) -> Producer:
+    def _producer(self, header: BatchHeader) -> ProducerStateEntry:
         """Return the producer; a new epoch begins without batches."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            producer = self.producers[header.producer_id] = Producer(header.producer_epoch)
+            producer = self.producers[header.producer_id] = ProducerStateEntry(
+                header.producer_epoch
+            )
         elif producer.epoch != header.producer_epoch:
             producer.epoch = header.producer_epoch
             producer.batches.clear()
@@ -248,7 +250,7 @@ class ProducerState:
             first = undecided if first is None else min(first, undecided)
         return None if first is None else max(first, log_start_offset)
 
-    def index_entry(self, ended: Transaction) -> AbortedTransaction:
+    def index_entry(self, ended: CompletedTransaction) -> AbortedTransaction:
         """Return the entry of the transaction index for an aborted transaction."""
         stable = next(iter(self.open_transactions), ended.last_offset + 1)
         return AbortedTransaction(ended.producer_id, ended.first_offset, ended.last_offset, stable)
@@ -320,7 +322,7 @@ class ProducerState:
 
     def _load(self, rows: Iterable[tuple[int, ...]]) -> None:
         for producer_id, epoch, sequence, offset, delta, timestamp, coordinator, first in rows:
-            producer = self.producers[producer_id] = Producer(epoch, timestamp)
+            producer = self.producers[producer_id] = ProducerStateEntry(epoch, timestamp)
             producer.coordinator_epoch = coordinator
             producer.transaction_first_offset = first
             if offset >= 0:

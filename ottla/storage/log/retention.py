@@ -50,7 +50,7 @@ class LogExtent(NamedTuple):
     size_bytes: int
 
 
-class Plan(NamedTuple):
+class ExpiredSegments(NamedTuple):
     """The number of segments to delete, from the oldest on."""
 
     segments_count: int
@@ -81,7 +81,9 @@ class PendingDeletions:
         self._paths.clear()
 
 
-def plan(segments: Sequence[Aged], state: LogExtent, config: LogConfig, now_ms: int) -> Plan:
+def plan(
+    segments: Sequence[Aged], state: LogExtent, config: LogConfig, now_ms: int
+) -> ExpiredSegments:
     """Return how many of `segments` (oldest first) to delete now; the last one only if it has data."""
     rules: list[tuple[Reason, Callable[[int], bool]]] = [
         (Reason.LOG_START, lambda at: _end(segments, at, state) <= state.log_start_offset)
@@ -94,11 +96,11 @@ def plan(segments: Sequence[Aged], state: LogExtent, config: LogConfig, now_ms: 
         if config.retention_ms >= 0:
             oldest = now_ms - config.retention_ms
             rules.append((Reason.TIME, lambda at: segments[at].newest_ms < oldest))
-    best = Plan(0, None)
+    best = ExpiredSegments(0, None)
     for reason, is_due in rules:
         count = _count(segments, state, is_due)
         if count > best.segments_count:
-            best = Plan(count, reason)
+            best = ExpiredSegments(count, reason)
     return best
 
 

@@ -191,7 +191,12 @@ class SegmentBatches:
         entry = self.index.lookup(offset)
         if entry.is_exact:
             return entry.position if self._files.size_bytes else None
-        expected, end = entry.last_offset, entry.position
+        size = self._files.size_bytes
+        end, is_found = scan.skip_before(read or self._files.log.read_at, entry, size, offset)
+        if is_found:
+            return end
+        # The rest: batches after the first chunk, in old formats, or damaged.
+        expected = entry.last_offset if end == entry.position else -1
         for position, header in self.headers(end, read):
             if expected >= 0 and header.last_offset != expected:
                 break
@@ -199,7 +204,7 @@ class SegmentBatches:
                 return position
             expected, end = -1, position + header.size_bytes
         if expected < 0:
-            if is_strict and end < self._files.size_bytes:
+            if is_strict and end < size:
                 raise self.damaged(end)
             return None
         self.rebuild_indexes()

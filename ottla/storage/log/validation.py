@@ -38,7 +38,7 @@ _CRC_START = 21
 _CODEC_MAX = max(NAMES)
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """The largest batch whose records are read: bytes as received, bytes unpacked, number of
     records.
 
@@ -52,11 +52,11 @@ class Limits(NamedTuple):
     rebuilt_count: int
 
 
-_UNLIMITED = Limits(LONG_MAX, DECOMPRESSED_BYTES_MAX, LONG_MAX, LONG_MAX)
+_UNLIMITED = BatchLimits(LONG_MAX, DECOMPRESSED_BYTES_MAX, LONG_MAX, LONG_MAX)
 # Some milliseconds of the event loop. `vet` checks larger batches off the loop.
-_ON_LOOP = Limits(64 * 1024, 256 * 1024, 2000, 1000)
+_ON_LOOP = BatchLimits(64 * 1024, 256 * 1024, 2000, 1000)
 # Off the loop, up to some tenths of a second.
-SHORT = Limits(LONG_MAX, 4 * 1024 * 1024, 50_000, 10_000)
+SHORT = BatchLimits(LONG_MAX, 4 * 1024 * 1024, 50_000, 10_000)
 # Off the loop, up to some seconds: as much as memory allows. Kafka has no limit here.
 _BODY_BYTES_MIN = 16 * 1024 * 1024
 _BODY_RATIO_MAX = 16
@@ -120,7 +120,7 @@ def check(
     now_ms: int,
     *,
     from_client: bool,
-    limits: Limits = _ON_LOOP,
+    limits: BatchLimits = _ON_LOOP,
 ) -> Checked:
     """Check one produced batch; its bytes may be patched in place, or copied if they are read-only.
 
@@ -177,7 +177,7 @@ def check(
     return _check_contents(data, header, config, now_ms, limits if from_client else _UNLIMITED)
 
 
-def vet(data: Buffer, config: LogConfig, now_ms: int, limits: Limits | None = None) -> Vetted:
+def vet(data: Buffer, config: LogConfig, now_ms: int, limits: BatchLimits | None = None) -> Vetted:
     """Check a client's batch that takes too long for the event loop; `check` trusts the result.
 
     Call it off the event loop. `data` is not changed, so that it can be checked again if the
@@ -197,9 +197,9 @@ def vet(data: Buffer, config: LogConfig, now_ms: int, limits: Limits | None = No
     return vetted
 
 
-def _in_memory(config: LogConfig) -> Limits:
+def _in_memory(config: LogConfig) -> BatchLimits:
     size = max(_BODY_BYTES_MIN, _BODY_RATIO_MAX * config.max_message_bytes)
-    return Limits(LONG_MAX, size, _OPENED_COUNT_MAX, _REBUILT_COUNT_MAX)
+    return BatchLimits(LONG_MAX, size, _OPENED_COUNT_MAX, _REBUILT_COUNT_MAX)
 
 
 def _check_in_order(
@@ -284,7 +284,7 @@ def _check_contents(
     header: BatchHeader,
     config: LogConfig,
     now_ms: int,
-    limits: Limits,
+    limits: BatchLimits,
 ) -> Checked:
     """Check the records if the header is not sufficient, and apply the topic's codec and
     timestamps.
@@ -317,7 +317,7 @@ def _refuse_heavy(header: BatchHeader, bytes_max: int, count_max: int, count: in
 
 
 def _walk(
-    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, limits: Limits
+    data: Buffer, header: BatchHeader, config: LogConfig, now_ms: int, limits: BatchLimits
 ) -> records.RecordsSummary:
     """Read every record; the ApiError lists the records that are rejected."""
     bounds = None

@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from ottla.base.drawing.layers import layered
+from ottla.base.drawing.placement import Rectangle, Spacing, place
 
-_HEIGHT, _GAP_X, _GAP_Y, _MARGIN = 34, 24, 46, 20
+_HEIGHT = 34
+_SPACING = Spacing(layers=46, boxes=24, margin=20)
 _CHARACTER = 6.6
 _COLOURS = {
     "topic": ("#e8eefc", "#4a6fd0"),
@@ -47,12 +48,16 @@ class Line:
 
 def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
     """Return the drawing. Lines connect existing boxes; a loop is cut at its entry."""
-    by_name = {box.name: box for box in boxes}
-    layers = layered(list(by_name), [(line.start, line.end) for line in lines])
-    positions, width, height = _positions(layers, by_name)
-    parts = [_line(line, positions, by_name) for line in lines]
-    parts += [_box(box, *positions[box.name]) for box in boxes]
+    placement = place(
+        {box.name: (box.width, _HEIGHT) for box in boxes},
+        [(line.start, line.end) for line in lines],
+        _SPACING,
+        is_down=True,
+    )
+    parts = [_line(line, placement.places) for line in lines]
+    parts += [_box(box, placement.places[box.name]) for box in boxes]
     body = "\n".join(parts)
+    width, height = placement.width, placement.height
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="sans-serif" font-size="11">\n'
@@ -62,43 +67,22 @@ def draw(boxes: Sequence[Box], lines: Sequence[Line]) -> str:
     )
 
 
-Position = tuple[float, float]
-
-
-def _positions(
-    layers: list[list[str]], boxes: Mapping[str, Box]
-) -> tuple[dict[str, Position], float, float]:
-    """Return the upper left corner of each box, and the size of the drawing."""
-    widths = [
-        sum(boxes[name].width for name in layer) + _GAP_X * (len(layer) - 1) for layer in layers
-    ]
-    widest = max(widths, default=0.0)
-    positions: dict[str, Position] = {}
-    for number, (layer, width) in enumerate(zip(layers, widths, strict=True)):
-        x, y = _MARGIN + (widest - width) / 2, _MARGIN + number * (_HEIGHT + _GAP_Y)
-        for name in layer:
-            positions[name] = (x, y)
-            x += boxes[name].width + _GAP_X
-    height = len(layers) * (_HEIGHT + _GAP_Y) - _GAP_Y + 2 * _MARGIN
-    return positions, widest + 2 * _MARGIN, max(height, 2.0 * _MARGIN)
-
-
-def _box(box: Box, x: float, y: float) -> str:
+def _box(box: Box, at: Rectangle) -> str:
     fill, stroke = _COLOURS[box.kind]
     radius = {"store": 16, "topic": 16}.get(box.kind, 4)
     title = f"<title>{escape(box.name)}</title>"
     return (
-        f'<g>{title}<rect x="{x:.1f}" y="{y:.1f}" width="{box.width:.1f}" height="{_HEIGHT}" '
+        f'<g>{title}<rect x="{at.x:.1f}" y="{at.y:.1f}" width="{at.width:.1f}" height="{_HEIGHT}" '
         f'rx="{radius}" fill="{fill}" stroke="{stroke}"/>'
-        f'<text x="{x + box.width / 2:.1f}" y="{y + _HEIGHT / 2 + 4:.1f}" '
+        f'<text x="{at.x + at.width / 2:.1f}" y="{at.y + _HEIGHT / 2 + 4:.1f}" '
         f'text-anchor="middle">{escape(box.text)}</text></g>'
     )
 
 
-def _line(line: Line, positions: Mapping[str, Position], boxes: Mapping[str, Box]) -> str:
-    (x1, y1), (x2, y2) = positions[line.start], positions[line.end]
-    x1, x2 = x1 + boxes[line.start].width / 2, x2 + boxes[line.end].width / 2
-    y1 += _HEIGHT
+def _line(line: Line, places: Mapping[str, Rectangle]) -> str:
+    start, end = places[line.start], places[line.end]
+    x1, x2 = start.x + start.width / 2, end.x + end.width / 2
+    y1, y2 = start.y + _HEIGHT, end.y
     bend = (y2 - y1) / 2
     style = ' stroke-dasharray="4 3"' if line.dashed else ' marker-end="url(#tip)"'
     path = f"M{x1:.1f} {y1:.1f}C{x1:.1f} {y1 + bend:.1f} {x2:.1f} {y2 - bend:.1f} {x2:.1f} {y2:.1f}"

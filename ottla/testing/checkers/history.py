@@ -138,7 +138,7 @@ class History:
         self.life += 1
 
 
-class Rules(NamedTuple):
+class AllowedViolations(NamedTuple):
     """The violations that the configuration of a test allows.
 
     `may_lose_tail`: a power loss may lose the end of the records acknowledged in that life, as
@@ -149,7 +149,7 @@ class Rules(NamedTuple):
     may_duplicate: bool = False
 
 
-STRICT = Rules()
+STRICT = AllowedViolations()
 
 
 class _Log:
@@ -164,7 +164,9 @@ class _Log:
 
 
 def check(
-    history: History, final: Mapping[Partition, Sequence[ReadRecord]], rules: Rules = STRICT
+    history: History,
+    final: Mapping[Partition, Sequence[ReadRecord]],
+    rules: AllowedViolations = STRICT,
 ) -> list[Violation]:
     """Return every violation; `final` contains each partition, read from its log start to its end."""
     logs = {partition: _Log(records) for partition, records in final.items()}
@@ -197,7 +199,7 @@ def _check_content(
     partition: Partition,
     log: _Log,
     sent: Mapping[tuple[Partition, Value], Attempt],
-    rules: Rules,
+    rules: AllowedViolations,
 ) -> Iterable[Violation]:
     """Check that every value in the log was sent to it, was not rejected, and occurs once."""
     for value, offsets in log.offsets.items():

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
-from ottla.client.admin import acls
 from ottla.client.brokers import Brokers
-from ottla.operations.access.entries import divided, entries_to_add
+from ottla.operations.access.changes import add_entries
+from ottla.operations.access.entries import divided, entries_to_add, row_of, row_of_words
 from ottla.tools import options
 from ottla.tools.acl.selection import (
     COLUMNS,
@@ -14,7 +14,6 @@ from ottla.tools.acl.selection import (
     entries,
     request_of,
     resources,
-    rows_of,
     usage_errors,
 )
 from ottla.tools.output import Output, note
@@ -41,8 +40,10 @@ def command(brokers: Brokers, output: Output, dry_run: bool, **option_values: An
     with authorized():
         for pattern, listed in wanted.items():
             missing += divided(brokers, pattern, listed)[1]
-        if missing and not dry_run:
-            acls.create_acls(brokers, missing)
-    output.rows(rows_of(missing, executed=not dry_run), COLUMNS, empty="The entries exist already.")
+        rows = [row_of(binding) for binding in missing]
+        if not dry_run:
+            rows = [row_of_words(change.after) for change in add_entries(brokers, missing)]
+    shown = [{**row, "executed": not dry_run} for row in rows]
+    output.rows(shown, COLUMNS, empty="The entries exist already.")
     if missing and dry_run:
         note("Dry run, nothing was added.")

@@ -6,7 +6,8 @@ import click
 
 from ottla.client.admin import acls
 from ottla.client.brokers import Brokers
-from ottla.operations.access.entries import entries_of, filters_of
+from ottla.operations.access.changes import remove_entries
+from ottla.operations.access.entries import entries_of, filters_of, row_of, row_of_words
 from ottla.tools import options
 from ottla.tools.acl.selection import (
     COLUMNS,
@@ -14,7 +15,6 @@ from ottla.tools.acl.selection import (
     entries,
     request_of,
     resources,
-    rows_of,
     usage_errors,
 )
 from ottla.tools.output import Output, is_terminal, note
@@ -49,10 +49,10 @@ def command(
             for row in bindings:
                 note(f"{row.pattern.resource_type.name} {row.pattern.name}: {row.entry.principal}")
             click.confirm(f"Remove {len(bindings)} entries?", abort=True, err=True)
+        rows = [row_of(binding) for binding in bindings]
         if bindings and not dry_run:
-            bindings = acls.delete_acls(brokers, filters)
-    output.rows(
-        rows_of(bindings, executed=not dry_run), COLUMNS, empty="There are no such entries."
-    )
+            rows = [row_of_words(change.before) for change in remove_entries(brokers, filters)]
+    shown = [{**row, "executed": not dry_run} for row in rows]
+    output.rows(shown, COLUMNS, empty="There are no such entries.")
     if bindings and dry_run:
         note("Dry run, nothing was removed.")

@@ -15,9 +15,9 @@ from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.tools.broker import layout, serving
-from ottla.tools.broker.beside import Companion, open_companion
 from ottla.tools.broker.defaults import DEFAULT_DATA
 from ottla.tools.broker.identity import with_identity
+from ottla.tools.broker.local_console import LocalConsole, open_local_console
 from ottla.tools.broker.settings import UpOptions, broker_settings, cluster_settings
 from ottla.tools.output import Output, StatusLine, note
 from ottla.tools.text_files import read_text
@@ -128,16 +128,16 @@ def _run_broker(
 ) -> None:
     data = settings.get("log.dirs") or settings["log.dir"]
     layout.refuse_cluster(data)
-    companion = open_companion(option_values, data.split(",")[0], output, settings)
+    local_console = open_local_console(option_values, data.split(",")[0], output, settings)
     zookeeper = settings.get("zookeeper.connect")
     folders = [*data.split(","), settings.get("coordination.dir", "")]
-    with _in_new_folders(folders, companion, zookeeper) as on_ready:
+    with _in_new_folders(folders, local_console, zookeeper) as on_ready:
         serving.serve(Node(settings), lambda node: [node], output, line, data, on_ready)
 
 
 @contextmanager
 def _in_new_folders(
-    folders: Sequence[str], companion: Companion | None, zookeeper: str | None
+    folders: Sequence[str], local_console: LocalConsole | None, zookeeper: str | None
 ) -> Iterator[Callable[[Sequence[Node]], None]]:
     """Yield the function to call when the brokers are ready; if it is not called, they leave no
     files.
@@ -145,7 +145,7 @@ def _in_new_folders(
     named = [folder.strip() for folder in folders if folder.strip()]
     with (
         layout.removed_unless_started(named) as on_started,
-        serving.beside(companion, zookeeper) as on_ready,
+        serving.with_local_console(local_console, zookeeper) as on_ready,
     ):
 
         def ready(nodes: Sequence[Node]) -> None:
@@ -162,8 +162,8 @@ def _run_cluster(
     settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
     cluster = local_cluster.LocalCluster(settings, layout.coordination(data))
-    companion = open_companion(option_values, data, output, settings[0])
-    with _in_new_folders([data], companion, None) as on_ready:
+    local_console = open_local_console(option_values, data, output, settings[0])
+    with _in_new_folders([data], local_console, None) as on_ready:
         serving.serve(cluster, lambda cluster: cluster.nodes, output, line, data, on_ready)
 
 
@@ -174,7 +174,7 @@ def _run_processes(
     settings = cluster_settings(up_options, count)
     layout.check_cluster(data, count)
     logging = [word for level in option_values["log_levels"] for word in ("--log-level", level)]
-    companion = open_companion(option_values, data, output, settings[0])
+    local_console = open_local_console(option_values, data, output, settings[0])
     options = [*logging, "--log-format", option_values["log_format"]]
     with layout.removed_unless_started([data]) as on_started:
-        _run_apart(data, settings, options, output, line, companion, on_started)
+        _run_apart(data, settings, options, output, line, local_console, on_started)

@@ -26,7 +26,7 @@ _OF_ONE_BROKER = "meta.properties"
 _LOCKS = (LOCK_FILE, "cluster.lock")
 # The files of brokers that have no topic yet.
 _WITHOUT_TOPICS = re.compile(
-    r"\.lock|\.kafka_cleanshutdown|meta\.properties|[a-z-]+-offset-checkpoint"
+    r"\.lock|\.kafka_cleanshutdown|meta\.properties|broker-registrations|[a-z-]+-offset-checkpoint"
     r"|cluster\.(lock|journal|snapshot|jaas).*|broker[0-9]+\.properties"
 )
 

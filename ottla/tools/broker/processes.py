@@ -26,8 +26,8 @@ from ottla.client.config.properties import write_properties
 from ottla.client.security.private_files import write_private
 from ottla.cluster.zk import tree_login
 from ottla.tools.broker import layout
-from ottla.tools.broker.beside import ClusterFacts, Companion
 from ottla.tools.broker.live import Cluster, cluster_phrases
+from ottla.tools.broker.local_console import ClusterFacts, LocalConsole
 from ottla.tools.output import Output, StatusLine, note
 
 _COMMAND = (sys.executable, "-m", "ottla")
@@ -49,7 +49,7 @@ def run(
     options: Sequence[str],
     output: Output,
     line: StatusLine | None,
-    companion: Companion | None = None,
+    local_console: LocalConsole | None = None,
     on_started: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the brokers until a signal; `options` are further options of `ottla broker start`.
@@ -57,10 +57,12 @@ def run(
     `on_started` is called when all have started. Raises OttlaError if one cannot be started.
     """
     try:
-        asyncio.run(_Processes(data, settings, options, line).run(output, companion, on_started))
+        asyncio.run(
+            _Processes(data, settings, options, line).run(output, local_console, on_started)
+        )
     finally:
-        if companion is not None:
-            companion.stop()
+        if local_console is not None:
+            local_console.stop()
 
 
 def free_port(is_any: bool) -> int:
@@ -171,7 +173,7 @@ class _Processes:
         self._clock = RealClock()
 
     async def run(
-        self, output: Output, companion: Companion | None, on_started: Callable[[], None]
+        self, output: Output, local_console: LocalConsole | None, on_started: Callable[[], None]
     ) -> None:
         """Start the brokers, watch them, and stop them after a signal."""
         loop = asyncio.get_running_loop()
@@ -186,8 +188,8 @@ class _Processes:
             on_started()
             if not self._stopped.is_set():
                 self._announce(output)
-                if companion is not None:
-                    companion.start(self._facts())
+                if local_console is not None:
+                    local_console.start(self._facts())
             watching = [asyncio.ensure_future(self._watch(broker)) for broker in self._brokers]
             if self._line is not None:
                 watching.append(asyncio.ensure_future(self._show_state(self._line)))

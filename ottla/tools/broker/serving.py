@@ -9,9 +9,9 @@ from ottla.base import logs
 from ottla.cluster.options.option_tables import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
-from ottla.tools.broker.beside import Companion, facts_of
 from ottla.tools.broker.levels import parse_levels
 from ottla.tools.broker.live import LiveLine
+from ottla.tools.broker.local_console import LocalConsole, facts_of
 from ottla.tools.output import Output, StatusLine, note
 
 
@@ -53,20 +53,20 @@ def announce(output: Output, nodes: Sequence[Node], data: str) -> None:
 
 
 @contextlib.contextmanager
-def beside(
-    companion: Companion | None, zookeeper: str | None
+def with_local_console(
+    local_console: LocalConsole | None, zookeeper: str | None
 ) -> Iterator[Callable[[Sequence[Node]], None]]:
     """Yield the function that starts the console beside brokers; stop the console at the end."""
 
     def on_ready(nodes: Sequence[Node]) -> None:
-        if companion is not None:
-            companion.start(facts_of(companion, nodes, zookeeper))
+        if local_console is not None:
+            local_console.start(facts_of(local_console, nodes, zookeeper))
 
     try:
         yield on_ready
     finally:
-        if companion is not None:
-            companion.stop()
+        if local_console is not None:
+            local_console.stop()
 
 
 def serve(

@@ -40,7 +40,7 @@ def command(
     needed = elections.plan(brokers, keys, unclean=unclean)
     results = {row.key: row.problem for row in needed}
     if execute:
-        results |= elections.execute(brokers, list(results), unclean=unclean)
+        results |= elections.execute(brokers, needed, unclean=unclean).errors
     rows = [
         {
             "topic": row.key[0],

@@ -15,7 +15,7 @@ from ottla.tools.output import Output
 _SHOWN = 5
 # A broker that has just died is in the metadata until its session ends: to wait for it is useless.
 _PATIENCE_S = 2.0
-Row = dict[str, str]
+HealthRow = dict[str, str]
 
 
 @click.command("health")
@@ -38,7 +38,7 @@ def command(brokers: Brokers, output: Output) -> int:
 
 def _brokers(
     described: cluster.ClusterDescription, listed: Sequence[topics.Topic]
-) -> Iterator[Row]:
+) -> Iterator[HealthRow]:
     running = {item.node_id for item in described.brokers}
     if described.controller_id in running:
         yield _row("ok", "controller", f"broker {described.controller_id}")
@@ -53,7 +53,7 @@ def _brokers(
         yield _row("ok", "brokers", f"{len(running)} running")
 
 
-def _partitions(brokers: Brokers, listed: Sequence[topics.Topic]) -> Iterator[Row]:
+def _partitions(brokers: Brokers, listed: Sequence[topics.Topic]) -> Iterator[HealthRow]:
     rows = [(topic.name, row) for topic in listed for row in topic.partitions]
     leaderless = [f"{name}-{row.partition}" for name, row in rows if row.leader < 0]
     behind = [f"{name}-{row.partition}" for name, row in rows if len(row.isr) < len(row.replicas)]
@@ -83,7 +83,7 @@ def _minimum_isr(brokers: Brokers, topic: str) -> int:
     return next((int(entry.value) for entry in entries if entry.value), 1)
 
 
-def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Iterator[Row]:
+def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Iterator[HealthRow]:
     bad: list[str] = []
     count = 0
     brokers.timeout_s = min(brokers.timeout_s, _PATIENCE_S)
@@ -100,7 +100,7 @@ def _directories(brokers: Brokers, described: cluster.ClusterDescription) -> Ite
         yield _row("ok", "log directories", f"{count} online")
 
 
-def _listed(state: str, check: str, names: Sequence[str], problem: str, remedy: str) -> Row:
+def _listed(state: str, check: str, names: Sequence[str], problem: str, remedy: str) -> HealthRow:
     if not names:
         fact = problem.partition(":")[0]
         return _row("ok", check, f"none {fact}" if check != "leaders" else "every partition has one")  # fmt: skip
@@ -109,5 +109,5 @@ def _listed(state: str, check: str, names: Sequence[str], problem: str, remedy: 
     return _row(state, check, f"{len(names)} {problem}: {first_names}{more}", remedy)
 
 
-def _row(state: str, check: str, text: str, remedy: str = "") -> Row:
+def _row(state: str, check: str, text: str, remedy: str = "") -> HealthRow:
     return {"state": state, "check": check, "found": text, "remedy": remedy}

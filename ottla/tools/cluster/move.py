@@ -14,7 +14,7 @@ import click
 from ottla.base.loading import deferred
 from ottla.client.admin import replicas
 from ottla.client.brokers import Brokers
-from ottla.operations.moves.execution import Plan, start
+from ottla.operations.moves.execution import MovePlan, start
 from ottla.tools import options
 from ottla.tools.broker_ids import parse_broker_ids
 from ottla.tools.cluster.moves import plan_of, refuse_existing, save
@@ -113,7 +113,7 @@ def _show(brokers: Brokers, output: Output) -> None:
 def _move(
     brokers: Brokers,
     output: Output,
-    plan: Plan,
+    plan: MovePlan,
     option_values: Mapping[str, Any],
     *,
     execute: bool,

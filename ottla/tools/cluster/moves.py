@@ -9,7 +9,7 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.client.brokers import Brokers
 from ottla.operations.moves.directories import Directories
-from ottla.operations.moves.execution import Plan
+from ottla.operations.moves.execution import MovePlan
 from ottla.operations.moves.plans import Assignment, Targets, check_plan, parse_plan, plan_text
 from ottla.operations.moves.replicas import replicas_of, replicas_of_topics
 from ottla.operations.moves.spreading import spread
@@ -22,7 +22,7 @@ _EXAMPLE = 'JSON as in {"partitions": [{"topic": "a", "partition": 0, "replicas"
 
 def plan_of(
     brokers: Brokers, topic_partitions: tuple[str, ...], option_values: Mapping[str, Any]
-) -> Plan:
+) -> MovePlan:
     """Return the plan of a command line; with --to, --over and --plan only what would change.
 
     With --cancel and --verify of topics, the targets are the present replicas.
@@ -31,9 +31,9 @@ def plan_of(
     if path is not None:
         targets, directories = _read(path)
         if option_values["cancel"] or option_values["verify"]:
-            return Plan({}, targets, directories)
+            return MovePlan({}, targets, directories)
         running_brokers(brokers, (broker for row in targets.values() for broker in row))
-        return Plan(replicas_of(brokers, targets), targets, directories).changes()
+        return MovePlan(replicas_of(brokers, targets), targets, directories).changes()
     over, to = option_values["over"], option_values["to"]
     # Checked before the topics, so that the message is about the option.
     chosen = {broker.node_id: broker.rack for broker in running_brokers(brokers, over or to)}
@@ -43,10 +43,10 @@ def plan_of(
     if over:
         # Racks count only if every broker has one.
         proposed = spread(everything, chosen)
-        return Plan(current, {key: proposed[key] for key in keys}).changes()
+        return MovePlan(current, {key: proposed[key] for key in keys}).changes()
     if to:
-        return Plan(current, {key: _rotated(to, at) for at, key in enumerate(keys)}).changes()
-    return Plan(current, current)
+        return MovePlan(current, {key: _rotated(to, at) for at, key in enumerate(keys)}).changes()
+    return MovePlan(current, current)
 
 
 def _read(path: str) -> tuple[Assignment, Targets]:

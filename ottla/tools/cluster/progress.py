@@ -2,14 +2,20 @@
 
 from ottla.client.brokers import Brokers
 from ottla.operations.moves.directories import Directories, sentence
-from ottla.operations.moves.execution import Plan, cancel, find_moves, progress_of, remove_limits
+from ottla.operations.moves.execution import (
+    MovePlan,
+    cancel,
+    find_moves,
+    progress_of,
+    remove_limits,
+)
 from ottla.tools.output import Output, note
 
 _COLUMNS = ("topic", "partition", "state", "replicas", "to")
 _LIMITS_REMOVED = "Removed the limits of traffic, if there were any."
 
 
-def show_progress(brokers: Brokers, output: Output, plan: Plan, *, execute: bool) -> int:
+def show_progress(brokers: Brokers, output: Output, plan: MovePlan, *, execute: bool) -> int:
     """Print the state of each partition of a plan; return 1 unless all of them are complete.
 
     With `execute`, the limits of traffic are removed if nothing moves any more in the cluster.
@@ -36,10 +42,10 @@ def show_progress(brokers: Brokers, output: Output, plan: Plan, *, execute: bool
     return 0 if all(row["state"] == "complete" for row in rows) else 1
 
 
-def cancel_moves(brokers: Brokers, output: Output, plan: Plan, *, execute: bool) -> None:
+def cancel_moves(brokers: Brokers, output: Output, plan: MovePlan, *, execute: bool) -> None:
     """Cancel the moves of a plan's partitions that are under way, and remove their limits."""
     cancellation = find_moves(brokers, plan)
-    has_ended = execute and cancel(brokers, cancellation)
+    has_ended = execute and cancel(brokers, cancellation).is_idle
     rows = [
         {
             "topic": key[0],

@@ -3,8 +3,9 @@
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.configs import Resource, ResourceType, alter_config, describe_config
+from ottla.client.admin.configs import Resource, ResourceType, describe_config
 from ottla.client.brokers import Brokers
+from ottla.operations.configs import alter
 from ottla.tools import options
 from ottla.tools.broker_ids import running_brokers
 from ottla.tools.output import Output
@@ -42,7 +43,9 @@ def command(brokers: Brokers, output: Output) -> None:
             "it to secret and restart them"
         )
     generation = int(values[_GENERATION]) + 1
-    alter_config(brokers, Resource(ResourceType.BROKER, ""), assign={_GENERATION: str(generation)})
+    assign = {_GENERATION: str(generation)}
+    known = {_GENERATION: values[_GENERATION]}, assign
+    alter(brokers, Resource(ResourceType.BROKER, ""), assign, known=known)
     seconds = int(values[_OVERLAP]) / 1000
     output.done(
         f"The brokers have a new secret (generation {generation}), and accept the former one for "

@@ -145,7 +145,7 @@ def announce(output: Output, server: ConsoleServer) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class BesideOptions:
+class LocalConsoleOptions:
     """The console options of `ottla up`, and the socket that listens already."""
 
     listener: socket.socket
@@ -156,10 +156,10 @@ class BesideOptions:
 
 
 @dataclass(slots=True)
-class ConsoleBeside:
+class LocalConsoleServer:
     """A console in the process of brokers: it starts and stops in a thread of its own."""
 
-    options: BesideOptions
+    options: LocalConsoleOptions
     output: Output
     cluster: ClusterSettings
     _server: ConsoleServer | None = field(default=None, init=False)

@@ -1,7 +1,6 @@
 """The files of a bundle, each collected on its own: a part that fails is recorded as its error."""
 
 import dataclasses
-import http.client
 import io
 import json
 import platform
@@ -18,6 +17,7 @@ from ottla.base.errors import OttlaError
 from ottla.base.files import open_private
 from ottla.client.admin import cluster, configs, groups, offsets, replicas, topics, transactions
 from ottla.client.brokers import Brokers
+from ottla.net.web_requests import WebRequest, send_directly, url_of
 from ottla.tools.debug.redaction import clean, clean_entry, clean_text
 from ottla.tools.http_addresses import http_addresses
 
@@ -25,7 +25,7 @@ _LIBRARIES = ("click", "confluent-kafka", "cramjam", "fastcrc", "google-re2", "k
               "pyarrow", "pyspark", "uvloop", "zstandard")  # fmt: skip
 _PAGES = ("metrics", "healthz", "lag")
 _PAGE_BYTES_MAX = 32 << 20
-_PAGE_SECONDS = 10.0
+_PAGE_SECONDS = 30.0
 
 
 def collect(brokers: Brokers) -> Iterator[tuple[str, bytes]]:
@@ -166,14 +166,14 @@ def _plain(value: Any) -> Any:
 
 
 def _page(address: tuple[str, int], page: str) -> str:
-    connection = http.client.HTTPConnection(*address, timeout=_PAGE_SECONDS)
+    request = WebRequest(url_of(*address, f"/{page}"))
     try:
-        connection.request("GET", f"/{page}")
-        return connection.getresponse().read(_PAGE_BYTES_MAX).decode(errors="replace")
-    except (OSError, http.client.HTTPException) as error:
+        response = send_directly(
+            request, timeout_s=_PAGE_SECONDS, bytes_max=_PAGE_BYTES_MAX, is_cut=True
+        )
+    except OSError as error:
         return f"error: {error}\n"
-    finally:
-        connection.close()
+    return response.body.decode(errors="replace")
 
 
 def write_bundle(brokers: Brokers, path: Path) -> list[str]:

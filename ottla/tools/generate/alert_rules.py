@@ -21,15 +21,15 @@ class Rule(NamedTuple):
     remedy: str
 
 
-class Limits(NamedTuple):
-    """The limits that a cluster's users choose; `job` is the job of the scrape configuration."""
+class AlertThresholds(NamedTuple):
+    """The thresholds that users choose; `job` is the job of the scrape configuration."""
 
     job: str = "ottla"
     lag_seconds: int = 300
     disk_percent: int = 15
 
 
-def rules(limits: Limits) -> Iterator[Rule]:
+def rules(thresholds: AlertThresholds) -> Iterator[Rule]:
     """Yield the alerts, the most urgent first."""
     yield Rule(
         "OttlaPartitionsOffline",
@@ -49,7 +49,7 @@ def rules(limits: Limits) -> Iterator[Rule]:
     )
     yield Rule(
         "OttlaBrokerDown",
-        f'up{{job="{limits.job}"}} == 0',
+        f'up{{job="{thresholds.job}"}} == 0',
         "1m",
         "critical",
         "{{ $labels.instance }} does not respond",
@@ -79,10 +79,10 @@ def rules(limits: Limits) -> Iterator[Rule]:
         "A leader was elected that was not in sync: acknowledged records are lost",
         "Set unclean.leader.election.enable=false for topics whose records matter.",
     )
-    yield from _warnings(limits)
+    yield from _warnings(thresholds)
 
 
-def _warnings(limits: Limits) -> Iterator[Rule]:
+def _warnings(thresholds: AlertThresholds) -> Iterator[Rule]:
     yield Rule(
         "OttlaPartitionsUnderReplicated",
         "kafka_server_replicamanager_underreplicatedpartitions > 0",
@@ -94,7 +94,7 @@ def _warnings(limits: Limits) -> Iterator[Rule]:
     yield Rule(
         "OttlaDiskAlmostFull",
         "100 * ottla_log_directory_usable_bytes / ottla_log_directory_total_bytes"
-        f" < {limits.disk_percent}",
+        f" < {thresholds.disk_percent}",
         "5m",
         "warning",
         "{{ $labels.path }} of {{ $labels.instance }} has {{ $value | humanize }} % left",
@@ -115,7 +115,7 @@ def _warnings(limits: Limits) -> Iterator[Rule]:
     )
     yield Rule(
         "OttlaGroupBehind",
-        f"kafka_consumergroup_group_max_lag_seconds > {limits.lag_seconds}",
+        f"kafka_consumergroup_group_max_lag_seconds > {thresholds.lag_seconds}",
         "5m",
         "warning",
         "Group {{ $labels.group }} is {{ $value | humanizeDuration }} behind",
@@ -185,7 +185,7 @@ def _brokers() -> Iterator[Rule]:
     )
 
 
-def document_of(limits: Limits) -> dict[str, object]:
+def document_of(thresholds: AlertThresholds) -> dict[str, object]:
     """Return the file of rules as a mapping."""
     entries = [
         {
@@ -195,15 +195,15 @@ def document_of(limits: Limits) -> dict[str, object]:
             "labels": {"severity": rule.severity},
             "annotations": {"summary": rule.summary, "description": rule.remedy},
         }
-        for rule in rules(limits)
+        for rule in rules(thresholds)
     ]
     return {"groups": [{"name": "ottla", "rules": entries}]}
 
 
-def text_of(limits: Limits) -> str:
+def text_of(thresholds: AlertThresholds) -> str:
     """Return the file of rules."""
     head = "# Written by `ottla generate alert-rules`. Name this file under rule_files of Prometheus.\n"
-    return head + yaml(document_of(limits))
+    return head + yaml(document_of(thresholds))
 
 
 @click.command("alert-rules")
@@ -222,5 +222,5 @@ def command(
     \b
     ottla generate alert-rules --to ottla-rules.yml
     """
-    limits = Limits(job, lag_seconds, disk_percent)
-    write(output, document_of(limits), text_of(limits), path, force=force)
+    thresholds = AlertThresholds(job, lag_seconds, disk_percent)
+    write(output, document_of(thresholds), text_of(thresholds), path, force=force)

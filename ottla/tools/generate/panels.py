@@ -34,7 +34,7 @@ class Panel(NamedTuple):
     help: str = ""
 
 
-class Row(NamedTuple):
+class PanelRow(NamedTuple):
     """A row of the dashboard, which can be folded."""
 
     title: str
@@ -49,7 +49,7 @@ def _topics(name: str) -> str:
     return f'kafka_server_brokertopicmetrics_{name}_total{{{_BROKERS},topic=~"$topic",topic!=""}}{_RATE}'
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[PanelRow]:
     """Yield the rows, from the state of the cluster down to the process."""
     yield _health()
     yield _traffic()
@@ -60,10 +60,10 @@ def rows() -> Iterator[Row]:
     yield _process()
 
 
-def _health() -> Row:
+def _health() -> PanelRow:
     manager = "kafka_server_replicamanager_"
     controller = "kafka_controller_kafkacontroller_"
-    return Row(
+    return PanelRow(
         "Health",
         (
             _stat("Brokers", f"max(kafka_brokers{{{_CLUSTER}}})"),
@@ -110,9 +110,9 @@ def _health() -> Row:
     )
 
 
-def _traffic() -> Row:
+def _traffic() -> PanelRow:
     requests = "kafka_network_requestmetrics_"
-    return Row(
+    return PanelRow(
         "Traffic",
         (
             Panel(
@@ -155,7 +155,7 @@ def _traffic() -> Row:
     )
 
 
-def _latency() -> Row:
+def _latency() -> PanelRow:
     def quantile(request: str, share: str) -> Query:
         selected = f'{_BROKERS},request="{request}",quantile="{share}"'
         name = f"kafka_network_requestmetrics_totaltimems{{{selected}}}"
@@ -163,7 +163,7 @@ def _latency() -> Row:
 
     idle = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
     lag = "ottla_event_loop_lag_seconds_bucket"
-    return Row(
+    return PanelRow(
         "Latency and load",
         (
             Panel(
@@ -208,10 +208,10 @@ def _lag_seconds() -> Panel:
     )
 
 
-def _groups() -> Row:
+def _groups() -> PanelRow:
     selected = f'{_CLUSTER},consumergroup=~"$group",topic=~"$topic"'
     prefix = "kafka_consumergroup_"
-    return Row(
+    return PanelRow(
         "Groups",
         (
             _lag_seconds(),
@@ -249,10 +249,10 @@ def _groups() -> Row:
     )
 
 
-def _replication() -> Row:
+def _replication() -> PanelRow:
     topics = "kafka_server_brokertopicmetrics_"
     manager = "kafka_server_replicamanager_"
-    return Row(
+    return PanelRow(
         "Replication and coordination",
         (
             Panel(
@@ -303,8 +303,8 @@ def _replication() -> Row:
     )
 
 
-def _storage() -> Row:
-    return Row(
+def _storage() -> PanelRow:
+    return PanelRow(
         "Storage",
         (
             Panel(
@@ -355,8 +355,8 @@ def _storage() -> Row:
     )
 
 
-def _process() -> Row:
-    return Row(
+def _process() -> PanelRow:
+    return PanelRow(
         "Process",
         (
             Panel(

@@ -3,9 +3,8 @@
 import click
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
-from ottla.operations.offsets.groups import check_exists
+from ottla.operations.offsets.groups import check_exists, delete_group
 from ottla.tools import options
 from ottla.tools.output import Output, is_terminal
 
@@ -28,7 +27,7 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], yes: bool)
 
 def _delete(brokers: Brokers, name: str) -> None:
     try:
-        groups.delete_group(brokers, name)
+        delete_group(brokers, name)
     except ApiError as error:
         if error.code is not ErrorCode.NON_EMPTY_GROUP:
             raise

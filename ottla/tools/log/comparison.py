@@ -7,7 +7,7 @@ from pathlib import Path
 from ottla.base.errors import OttlaError
 from ottla.tools.log.findings import Findings, TimeComparison
 from ottla.tools.log.segments import FoundBatch, SegmentWalk
-from ottla.tools.log.sidecars import Row
+from ottla.tools.log.sidecars import EntryRow
 
 _REMEDY = "to let the broker rebuild the index, delete it while the broker is stopped"
 
@@ -38,7 +38,7 @@ class _Segment:
         return os.pread(self._descriptor, size, position)
 
 
-def differences(path: Path, rows: Sequence[Row]) -> list[str]:
+def differences(path: Path, rows: Sequence[EntryRow]) -> list[str]:
     """Compare the entries of an offset or time index with the segment beside it.
 
     Return one sentence for each difference; FileNotFoundError if there is no segment.
@@ -55,7 +55,7 @@ def differences(path: Path, rows: Sequence[Row]) -> list[str]:
     return [*_sentences(findings), *complaints]
 
 
-def _compare(path: Path, rows: Sequence[Row], segment: _Segment, findings: Findings) -> None:
+def _compare(path: Path, rows: Sequence[EntryRow], segment: _Segment, findings: Findings) -> None:
     if path.suffix == ".timeindex":
         times = TimeComparison(path.name, segment, findings)
         for row in rows:

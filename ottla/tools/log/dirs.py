@@ -20,8 +20,9 @@ def command(
 ) -> int:
     """Show the sizes of replicas by broker and log directory, in bytes.
 
-    A future replica is a copy that will replace the replica in another directory of its broker. The
-    exit code is 1 if a directory is offline, else 0.
+    A future replica is a copy that will replace the replica in another directory of its broker. A
+    stray log, which is listed by the name of its folder, belongs to no replica of its broker, and
+    is removed after log.stray.retention.ms. The exit code is 1 if a directory is offline, else 0.
 
     \b
     ottla log dirs orders
@@ -49,6 +50,20 @@ def command(
         for (topic, partition), replica in sorted(directory.replicas.items())
         if not names or topic in names
     ]
+    if not names:
+        rows += [
+            {
+                "broker": node_id,
+                "directory": directory.path,
+                "topic": folder,
+                "partition": None,
+                "size": size,
+                "offset_lag": None,
+                "future": False,
+            }
+            for node_id, directory in directories
+            for folder, size in directory.strays.items()
+        ]
     output.rows(rows, _COLUMNS, empty="No replicas.")
     for node_id, directory in directories:
         note(f"Broker {node_id}, {directory.path}: {_state(directory)}.")
@@ -60,7 +75,10 @@ def _state(directory: replicas.LogDirectory) -> str:
         return "offline: replace the disk, and restart the broker"
     size = size_text(sum(replica.size for replica in directory.replicas.values()))
     text = f"{count_text(len(directory.replicas), 'replica')} with {size}"
-    if directory.usable_bytes < 0:
-        return text
-    free, total = map(size_text, (directory.usable_bytes, directory.total_bytes))
-    return f"{text}, {free} of {total} free"
+    if directory.strays:
+        stray_size = size_text(sum(directory.strays.values()))
+        text += f", {count_text(len(directory.strays), 'stray log')} with {stray_size}"
+    if directory.usable_bytes >= 0:
+        free, total = map(size_text, (directory.usable_bytes, directory.total_bytes))
+        text += f", {free} of {total} free"
+    return text

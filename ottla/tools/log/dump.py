@@ -12,7 +12,7 @@ import click
 from ottla.base.errors import OttlaError
 from ottla.tools import options
 from ottla.tools.log import comparison, segments, sidecars
-from ottla.tools.output import Output, Progress, note
+from ottla.tools.output import Output, ProgressBar, note
 
 _SEGMENT_SUFFIXES = (".log",)
 _INDEX_SUFFIXES = (".index", ".timeindex")
@@ -58,7 +58,7 @@ def _dump_segment(output: Output, path: Path, with_records: bool) -> list[str]:
         walk = segments.SegmentWalk(lambda at, count: os.pread(descriptor, count, at), size)
         is_shown = not sys.stdout.isatty()
         with (
-            Progress(path.name, size, is_bytes=True, is_shown=is_shown) as progress,
+            ProgressBar(path.name, size, is_bytes=True, is_shown=is_shown) as progress,
             output.stream(columns) as rows,
         ):
             for batch in walk:

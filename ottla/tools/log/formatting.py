@@ -28,7 +28,7 @@ def format_log(
     ignores_formatted: bool,
 ) -> None:
     """Format the log directories of a broker, and print the id of its cluster."""
-    settings = _settings_of(config, data)
+    settings = settings_of(config, data)
     rng = SystemRng()
     refuse_cluster(settings.strings("log.dirs")[0])
     chosen = uuids.uuid_text(uuids.random_uuid(rng)) if cluster_id is None else cluster_id
@@ -49,7 +49,7 @@ def format_log(
 def show(output: Output, config: str | None, data: str | None) -> int:
     """Print the owners of the log directories of a broker; return 1 if there is a problem."""
     files = RealFileSystem()
-    settings = _settings_of(config, data)
+    settings = settings_of(config, data)
     directories = settings.strings("log.dirs")
     owners = formatting.read_owners(files, directories).by_directory
     rows = [{"directory": name, **owner._asdict()} for name, owner in owners.items()]
@@ -60,7 +60,7 @@ def show(output: Output, config: str | None, data: str | None) -> int:
     return 1 if report.problems else 0
 
 
-def _settings_of(config: str | None, data: str | None) -> Snapshot:
+def settings_of(config: str | None, data: str | None) -> Snapshot:
     """Return the options of the broker that `ottla up` would start with these."""
     file = {} if config is None else parse_properties(read_text(config), config)
     settings = broker_settings(UpOptions(data=data, options={}, file=file))

@@ -15,13 +15,13 @@ from ottla.storage.files import checkpoints, txn_index
 from ottla.storage.files.formats import OFFSET_ENTRY, TIME_ENTRY, whole_entries
 from ottla.storage.log.producers import ProducerState
 
-Row = dict[str, Any]
+EntryRow = dict[str, Any]
 
 
 class Content(NamedTuple):
     """The content of a file: rows, the columns of the table, and the problems found."""
 
-    rows: list[Row]
+    rows: list[EntryRow]
     columns: tuple[str, ...]
     complaints: list[str]
 
@@ -151,7 +151,7 @@ def _used(entry: struct.Struct, data: bytes) -> list[tuple[Any, ...]]:
     return entries
 
 
-def _unsorted(rows: list[Row], names: tuple[str, ...]) -> list[str]:
+def _unsorted(rows: list[EntryRow], names: tuple[str, ...]) -> list[str]:
     return [
         f"entry {number} does not rise: {name} {after[name]} follows {before[name]}"
         for number, (before, after) in enumerate(itertools.pairwise(rows), 1)

@@ -13,7 +13,7 @@ MB = 1024.0 * 1024.0
 _QUANTILES = (0.5, 0.95, 0.99, 0.999)
 
 
-class Window(NamedTuple):
+class LatencyWindow(NamedTuple):
     """The acknowledged records of some seconds."""
 
     records: int
@@ -34,7 +34,7 @@ class Latencies:
         self,
         records: int,
         window_s: float = 5.0,
-        on_window: Callable[[Window], None] = lambda window: None,
+        on_window: Callable[[LatencyWindow], None] = lambda window: None,
         rate: float = 0.0,
     ) -> None:
         self.is_silent = False
@@ -68,7 +68,7 @@ class Latencies:
                 self._live.clear()
                 records, size_bytes, total_ms, maximum_ms = window
                 elapsed_s = now - self._window_start
-                self._on_window(Window(records, size_bytes, total_ms, maximum_ms, elapsed_s))
+                self._on_window(LatencyWindow(records, size_bytes, total_ms, maximum_ms, elapsed_s))
             self._window = [0, 0, 0, 0]
             self._window_start = now
         elif self.count % self._live_every == 0 and not self.is_silent:

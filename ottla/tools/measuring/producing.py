@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.base.errors import OttlaError
-from ottla.tools.measuring.latencies import Latencies, Window
+from ottla.tools.measuring.latencies import Latencies, LatencyWindow
 from ottla.tools.measuring.measured_producer import MeasuredProducer
 from ottla.tools.measuring.pace import Pace
 
@@ -39,7 +39,7 @@ class ProduceResults:
         plan: ProducePlan,
         on_failure: Callable[[OttlaError], None],
         window_s: float = 5.0,
-        on_window: Callable[[bool, Window], None] = lambda is_steady, window: None,
+        on_window: Callable[[bool, LatencyWindow], None] = lambda is_steady, window: None,
     ) -> None:
         self._plan, self._window_s = plan, window_s
         self._on_failure, self._on_window = on_failure, on_window

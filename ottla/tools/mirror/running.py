@@ -6,11 +6,11 @@ from typing import Any
 import click
 
 from ottla.client.brokers import Brokers
+from ottla.operations.mirror.copying import Mirror, MirrorSettings
 from ottla.operations.mirror.routes import Route
 from ottla.operations.offsets.groups import check_exists
 from ottla.operations.offsets.positions import BEGINNING, Anchor, parse_range
-from ottla.tools.mirror.copying import Mirror, MirrorSettings
-from ottla.tools.output import Output, Progress, note
+from ottla.tools.output import Output, ProgressBar, note
 from ottla.tools.signals import PATIENCE_S, StopSignals
 
 
@@ -41,10 +41,11 @@ def copy_topic(
         groups=options["groups"],
         start=start or BEGINNING,
         end=end,
+        bytes_per_s=options["throttle"],
     )
     with StopSignals(patience_s=PATIENCE_S) as stop:
         mirror = Mirror(source, target, [route], settings, note)
-        with Progress("Copying", None) as progress:
+        with ProgressBar("Copying", None) as progress:
             mirror.run(stop, progress.advance)
     output.done(
         f"Copied {mirror.copied} records of {route.source} to {route.target}.",

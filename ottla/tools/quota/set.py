@@ -4,8 +4,8 @@ from typing import Any
 
 import click
 
-from ottla.client.admin import quotas
 from ottla.client.brokers import Brokers
+from ottla.operations.access.changes import alter_quota
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.quota.entity import entity_of, name_of, named
@@ -47,7 +47,7 @@ def command(
             numbers[name] = float(text)
         except ValueError:
             raise click.UsageError(f"--set {name}={text}: {text!r} is not a number.") from None
-    quotas.alter_client_quotas(brokers, entity, numbers, delete=delete)
+    alter_quota(brokers, entity, numbers, delete)
     output.done(
         f"Changed the quotas of {name_of(entity)}.",
         entity=entity,

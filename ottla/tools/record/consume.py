@@ -10,14 +10,14 @@ import click
 
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.client.transport import TopicPartition
 from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
 from ottla.tools import options
 from ottla.tools.escapes import unescape
-from ottla.tools.output import Output, Progress
+from ottla.tools.output import Output, ProgressBar
 from ottla.tools.record.copying import Copier
 from ottla.tools.record.formats import Format, compile_format, json_format, plain_format
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 from ottla.tools.topic_partitions import check_partition
 
@@ -156,7 +156,7 @@ def _read_as_member(
     with RecordConsumer(brokers.bootstrap, group_id=request.group, settings=settings) as consumer:
         consumer.subscribe(request.topics, lambda mine: goal.assign(dict.fromkeys(mine, -1)))
         copier = Copier(consumer, goal, write, sys.stdout.buffer, stores=True, stop=stop)
-        copier.run(brokers, is_quiet=request.quiet, progress=Progress("Reading", None))
+        copier.run(brokers, is_quiet=request.quiet, progress=ProgressBar("Reading", None))
 
 
 def _partitions(brokers: Brokers, request: ConsumeOptions) -> list[TopicPartition]:
@@ -181,16 +181,16 @@ def _progress(
     request: ConsumeOptions,
     starts: dict[TopicPartition, int],
     stops: dict[TopicPartition, int] | None,
-) -> Progress:
+) -> ProgressBar:
     """Return a progress bar over the records up to the end; without a total if there is no end."""
     if request.quiet or sys.stdout.isatty():
-        return Progress("Reading", None, is_shown=False)
+        return ProgressBar("Reading", None, is_shown=False)
     if stops is None and request.exit_at_end:
         stops = resolve(brokers, list(starts), Position(Anchor.END))
     total = None if stops is None else sum(stops[key] - starts[key] for key in starts)
     if request.count is not None:
         total = request.count if total is None else min(total, request.count)
-    return Progress("Reading", total)
+    return ProgressBar("Reading", total)
 
 
 def _format(request: ConsumeOptions, output: Output) -> Format:

@@ -5,10 +5,10 @@ from typing import BinaryIO
 
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord, EndOfPartition, RecordConsumer
+from ottla.client.raw.goal import Goal
 from ottla.client.transport import TopicPartition
-from ottla.tools.output import Progress, note
+from ottla.tools.output import ProgressBar, note
 from ottla.tools.record.formats import Format
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 _POLL_S = 0.2
@@ -47,7 +47,7 @@ class Copier:
         self._written: dict[TopicPartition, int] = {}
         self._down_since: float | None = None
 
-    def run(self, brokers: Brokers, *, is_quiet: bool, progress: Progress) -> None:
+    def run(self, brokers: Brokers, *, is_quiet: bool, progress: ProgressBar) -> None:
         """Copy until the goal is reached or Ctrl-C; NotReachable if the cluster is unreachable too
         long.
         """

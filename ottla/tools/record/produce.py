@@ -14,7 +14,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.raw.producer import RecordProducer
 from ottla.tools import options
 from ottla.tools.escapes import unescape
-from ottla.tools.output import Output, Progress, note
+from ottla.tools.output import Output, ProgressBar, note
 from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
 from ottla.tools.signals import StopSignals
 from ottla.tools.text_files import read_bytes
@@ -179,7 +179,7 @@ class StandardInput:
 
 def _lines(files: Sequence[str], delimiter: bytes) -> Iterator[bytes]:
     total = sum(Path(name).stat().st_size for name in files)
-    with Progress("Writing", total, is_bytes=True) as progress:
+    with ProgressBar("Writing", total, is_bytes=True) as progress:
         for name in files:
             with Path(name).open("rb") as stream:
                 for message in iterate_messages(stream, delimiter):

@@ -25,7 +25,7 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ComparisonRules:
     """The rules by which a partition is compared.
 
     A follower learns the high watermark with its next fetch, so it has `wait_s` seconds for that.
@@ -39,7 +39,7 @@ def compare(
     leader: Replica,
     follower: Replica,
     bounds: tuple[int, int],
-    rules: Rules,
+    rules: ComparisonRules,
     advance: Callable[[int], None],
 ) -> Finding | None:
     """Compare a follower's replica with the leader's between the offsets `bounds`.

@@ -8,8 +8,8 @@ import click
 from ottla.client.admin import configs, offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output, Progress, note
-from ottla.tools.replica.comparing import Finding, Rules, compare, describe
+from ottla.tools.output import Output, ProgressBar, note
+from ottla.tools.replica.comparing import ComparisonRules, Finding, compare, describe
 from ottla.tools.replica.reading import Replica
 
 _COLUMNS = ("topic", "partition", "leader", "replicas", "start_offset", "end_offset", "result")
@@ -51,9 +51,9 @@ def command(brokers: Brokers, output: Output, names: tuple[str, ...], wait_s: fl
         for start, end in [bounds.get((topic.name, row.partition), (0, 0))]
     )
     rows: list[dict[str, Any]] = []
-    with Progress("Verifying", total) as progress:
+    with ProgressBar("Verifying", total) as progress:
         for topic in selected:
-            rules = Rules(is_compacted=_is_compacted(brokers, topic.name), wait_s=wait_s)
+            rules = ComparisonRules(is_compacted=_is_compacted(brokers, topic.name), wait_s=wait_s)
             for row in topic.partitions:
                 span = bounds.get((topic.name, row.partition))
                 findings = _verify(brokers, topic.name, row, span, rules, progress)
@@ -82,8 +82,8 @@ def _verify(
     topic: str,
     row: topics.Partition,
     span: tuple[int, int] | None,
-    rules: Rules,
-    progress: Progress,
+    rules: ComparisonRules,
+    progress: ProgressBar,
 ) -> list[Finding]:
     if span is None:
         return [Finding(row.leader, 0, "is unknown: the partition has no leader")]

@@ -7,18 +7,20 @@ from typing import Any
 
 import click
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, OttlaError
+from ottla.base.search.filters import Filters
+from ottla.base.search.matching import Matcher
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
-from ottla.server.search.filters import Filters, Matcher
-from ottla.tools.http_addresses import parse_address
-from ottla.tools.output import Output, Progress, count_text, note
+from ottla.operations.search.brokers import RemoteSearch
+from ottla.operations.search.local import LocalSearch
+from ottla.operations.search.request import Result, Search
+from ottla.operations.survey.http import HttpError
+from ottla.tools.http_addresses import Address, http_addresses, parse_address
+from ottla.tools.output import Output, ProgressBar, count_text, note
 from ottla.tools.record.formats import compile_format, json_format
-from ottla.tools.search.local import LocalSearch
-from ottla.tools.search.remote import RemoteSearch, addresses
-from ottla.tools.search.request import Result, Search
 from ottla.tools.signals import StopSignals
 from ottla.tools.topic_partitions import check_partition
 
@@ -27,7 +29,7 @@ def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str,
     """Search and print the matches; return 0 if there is one."""
     search = _request(brokers, name, options)
     # Before anything is sent: wrong filters are errors of the command line.
-    Matcher(search.filters)
+    Matcher(search.conditions)
     write = json_format if output.is_json else compile_format(options["format"])
 
     def show(record: ConsumedRecord) -> None:
@@ -36,13 +38,33 @@ def search_topic(brokers: Brokers, output: Output, name: str, options: dict[str,
 
     known = {} if options["local"] else _addresses(brokers, options["http"])
     total = sum(end - start for start, end in search.ranges.values())
-    with StopSignals() as stop, Progress("Searching", total) as progress:
+    with StopSignals() as stop, ProgressBar("Searching", total) as progress:
         runner = RemoteSearch(brokers, known, search) if known else LocalSearch(brokers, search)
-        result = runner.run(show, progress.advance, stop)
+        try:
+            result = runner.run(show, progress.advance, stop)
+        except HttpError as error:
+            raise _explained(error) from error
     _report(result, output, in_brokers=bool(known), is_stopped=stop.requested)
     if stop.requested:
         raise OttlaError("interrupted before it was complete")
     return 0 if result.matches and not result.problems else 1
+
+
+def _explained(error: HttpError) -> OttlaError:
+    if error.status:
+        return OttlaError(f"the broker at {error}")
+    return OttlaError(
+        f"the search failed ({error}): name the HTTP port with --http, or use --local"
+    )
+
+
+def addresses(brokers: Brokers) -> dict[int, Address]:
+    """Return the HTTP addresses of the brokers that serve /search."""
+    try:
+        return http_addresses(brokers, {"search.enable": "true"})
+    except ApiError:
+        # The caller may not describe brokers.
+        return {}
 
 
 def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
@@ -70,22 +92,22 @@ def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
     return Search(
         topic=name,
         ranges={key[1]: (starts[key], ends[key]) for key in keys},
-        filters=Filters(
+        conditions=Filters(
             key=options["key"],
             value=options["value"],
             key_regex=options["key_regex"],
             value_regex=options["value_regex"],
             headers=options["headers"],
-            json=options["conditions"],
+            where=options["conditions"],
             ignore_case=options["ignore_case"],
-        ),
+        ).conditions(),
         from_ms=start.value if start is not None and from_time else -1,
         read_committed=options["read_committed"],
         limit=options["count"] or 0,
     )
 
 
-def _addresses(brokers: Brokers, http: str | None) -> dict[int, tuple[str, int]]:
+def _addresses(brokers: Brokers, http: str | None) -> dict[int, Address]:
     if http is None:
         served = addresses(brokers)
         return served if len(served) == len(brokers.node_ids()) else {}

@@ -11,6 +11,7 @@ from ottla.client.admin import scram
 from ottla.client.admin.scram import ScramDeletion, ScramMechanism, ScramUpsertion
 from ottla.client.brokers import Brokers
 from ottla.client.security.private_files import write_private
+from ottla.operations.access.changes import delete_credential, set_password
 from ottla.security.scram import (
     SALT_BYTES,
     USERS_MECHANISM,
@@ -66,11 +67,11 @@ def command(
             raise click.UsageError("Name the user whose credential is to be deleted.")
         _list(brokers, output)
     elif is_deletion:
-        scram.alter_user_scram_credentials(brokers, deletions=[ScramDeletion(name, chosen)])
+        delete_credential(brokers, ScramDeletion(name, chosen))
         output.done(f"Deleted the {mechanism} credential of {name}.", user=name, deleted=True)
     else:
         row = ScramUpsertion(name, chosen, _password(name), iterations)
-        scram.alter_user_scram_credentials(brokers, [row])
+        set_password(brokers, row)
         output.done(f"Set the {mechanism} password of {name}.", user=name, mechanism=mechanism)
 
 

@@ -8,7 +8,7 @@ from ottla.base.errors import ConfigError
 from ottla.base.loading import load_module
 from ottla.streams.settings.java import find_java_home
 from ottla.tools.output import note
-from ottla.tools.spark.talk import hear_spark
+from ottla.tools.spark.stderr_filter import filter_spark_stderr
 
 _PACKAGES = ("pyspark", "pyarrow", "pandas", "numpy")
 
@@ -36,7 +36,7 @@ def open_session(name: str, settings: Mapping[str, str], *, is_short: bool = Fal
     class_archive = module("ottla.streams.spark.session.class_archive")
     if not class_archive.archive_of(find_java_home()).is_file():
         note("Starting Spark (run `ottla spark warm` once to make this up to twice as fast) …")
-    hear_spark()
+    filter_spark_stderr()
     options = dict(settings)
     key = "spark.driver.extraJavaOptions"
     if is_short and key not in options:

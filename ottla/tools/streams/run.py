@@ -18,7 +18,7 @@ from ottla.streams.settings.config import StreamsConfig
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
-from ottla.tools.spark.talk import hear_spark
+from ottla.tools.spark.stderr_filter import filter_spark_stderr
 from ottla.tools.text_files import is_number
 
 # The help needs no part of a topology.
@@ -97,7 +97,7 @@ def command(
         **arguments,
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))
-    hear_spark()
+    filter_spark_stderr()
     # Handle SIGTERM, which stops a service, like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _run(app)

@@ -4,6 +4,7 @@ import click
 
 from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.brokers import Brokers
+from ottla.operations.access.changes import create_token
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.token.naming import shown
@@ -47,12 +48,12 @@ def command(
     ottla token create --command-config anna.properties
     ottla token create --renewer User:ben --max-lifetime 1d
     """
-    token = tokens.create_delegation_token(
+    token = create_token(
         brokers,
         owner=owner,
         renewers=renewers,
         max_lifetime_ms=tokens.BROKER_DEFAULT if lifetime_ms is None else lifetime_ms,
-    )
+    ).token
     row = shown(token)
     output.done(
         f"Created token {token.token_id} of {token.owner}, which expires at {row['expires']}.\n"

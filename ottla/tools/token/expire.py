@@ -2,8 +2,8 @@
 
 import click
 
-from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.brokers import Brokers
+from ottla.operations.access.changes import expire_token
 from ottla.operations.offsets.moments import render_moment
 from ottla.tools import options
 from ottla.tools.output import Output, is_terminal
@@ -36,9 +36,13 @@ def command(brokers: Brokers, output: Output, token: str, period_ms: int | None,
     deletes = period_ms is None
     if deletes and not yes and is_terminal():
         click.confirm(f"Delete {named}?", abort=True, err=True)
-    expiry_ms = tokens.expire_delegation_token(
-        brokers, named.hmac, period_ms=_AT_ONCE if period_ms is None else period_ms
+    change = expire_token(
+        brokers,
+        named.token_id or "",
+        named.hmac,
+        period_ms=_AT_ONCE if period_ms is None else period_ms,
     )
+    expiry_ms = int(change.after["expiry_ms"])
     expires = render_moment(expiry_ms)
     output.done(
         f"Deleted {named}." if deletes else f"The expiry of {named} is now {expires}.",

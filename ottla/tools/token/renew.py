@@ -4,6 +4,7 @@ import click
 
 from ottla.client.admin.apache import delegation_tokens as tokens
 from ottla.client.brokers import Brokers
+from ottla.operations.access.changes import renew_token
 from ottla.operations.offsets.moments import render_moment
 from ottla.tools import options
 from ottla.tools.output import Output
@@ -29,9 +30,13 @@ def command(brokers: Brokers, output: Output, token: str, period_ms: int | None)
     ottla token renew SvGDVLtJQVqkj3Nq5sy2EQ --period 1d
     """
     named = find(brokers, token)
-    expiry_ms = tokens.renew_delegation_token(
-        brokers, named.hmac, period_ms=tokens.BROKER_DEFAULT if period_ms is None else period_ms
+    change = renew_token(
+        brokers,
+        named.token_id or "",
+        named.hmac,
+        period_ms=tokens.BROKER_DEFAULT if period_ms is None else period_ms,
     )
+    expiry_ms = int(change.after["expiry_ms"])
     expires = render_moment(expiry_ms)
     output.done(
         f"Renewed {named}: it expires at {expires}.",

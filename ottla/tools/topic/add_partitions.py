@@ -5,6 +5,7 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.operations.topics import extend
 from ottla.tools import options
 from ottla.tools.output import Output, count_text, note
 
@@ -29,16 +30,18 @@ def command(brokers: Brokers, output: Output, name: str, total: int, dry_run: bo
     \b
     ottla topic add-partitions orders --total 12
     """
-    before = len(topics.describe_topic(brokers, name).partitions)
+    topic = topics.describe_topic(brokers, name)
+    before = len(topic.partitions)
     if total <= before:
         raise ConfigError(
             f"topic {name!r} has {count_text(before, 'partition')}: name a larger number with "
             "--total (partitions cannot be removed)"
         )
-    topics.create_partitions(brokers, name, total, validate_only=dry_run)
+    change = extend(brokers, topic, total, validate_only=dry_run)
     sentence = f"Topic {name} has {count_text(total, 'partition')}, before {before}."
     if dry_run:
         sentence = f"Topic {name} would have {count_text(total, 'partition')}, now {before}."
     output.done(sentence, name=name, partitions=total, before=before, dry_run=dry_run)
     if not dry_run:
-        note("Records with keys may go to other partitions from now on.")
+        for sentence in change.notes:
+            note(sentence)

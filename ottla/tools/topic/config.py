@@ -4,6 +4,7 @@ import click
 
 from ottla.client.admin import configs
 from ottla.client.brokers import Brokers
+from ottla.operations.configs import alter
 from ottla.tools import options
 from ottla.tools.output import Output
 
@@ -35,7 +36,7 @@ def command(
     topic = configs.Resource(configs.ResourceType.TOPIC, name)
     if assign or unset:
         _check_names(brokers, topic, unset)
-        configs.alter_config(brokers, topic, assign=assign, delete=unset)
+        alter(brokers, topic, assign, unset)
         done = [f"{key}={value}" for key, value in assign.items()]
         done += [f"{key} to its default" for key in unset]
         output.done(f"Topic {name}: set {', '.join(done)}.", topic=name, set=assign, unset=unset)

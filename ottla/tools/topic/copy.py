@@ -53,6 +53,12 @@ _configure = deferred("ottla.tools.connection.client_config", "configure")
     metavar="SECONDS",
     help="Store the position at least this often.",
 )
+@click.option(
+    "--throttle",
+    type=click.IntRange(min=1),
+    metavar="BYTES",
+    help="Copy at most this many bytes per second, without compression.",
+)
 @options.connected
 def command(
     brokers: Brokers,

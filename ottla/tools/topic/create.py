@@ -3,8 +3,9 @@
 import click
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import topics
+from ottla.client.admin.topics import BROKER_DEFAULT
 from ottla.client.brokers import Brokers
+from ottla.operations.topics import create
 from ottla.tools import options
 from ottla.tools.output import Output, count_text
 
@@ -42,11 +43,11 @@ def command(
 ) -> None:
     """Create a topic."""
     try:
-        topic = topics.create_topic(
+        change = create(
             brokers,
             name,
-            partitions=partitions or topics.BROKER_DEFAULT,
-            replication_factor=replication_factor or topics.BROKER_DEFAULT,
+            partitions=partitions or BROKER_DEFAULT,
+            replication_factor=replication_factor or BROKER_DEFAULT,
             config=config,
         )
     except ApiError as error:
@@ -55,15 +56,13 @@ def command(
             return
         raise
     # Brokers report neither number to a user who may not describe the topic's configuration.
-    is_known = topic.partitions > 0
-    numbers = (
-        f" with {count_text(topic.partitions, 'partition')}, "
-        f"replication factor {topic.replication_factor}"
-    )
+    count, factor = (int(change.after[name]) for name in ("partitions", "replication_factor"))
+    is_known = count > 0
+    numbers = f" with {count_text(count, 'partition')}, replication factor {factor}"
     output.done(
         f"Created topic {name}{numbers if is_known else ''}.",
         name=name,
         created=True,
-        partitions=topic.partitions if is_known else None,
-        replication_factor=topic.replication_factor if is_known else None,
+        partitions=count if is_known else None,
+        replication_factor=factor if is_known else None,
     )

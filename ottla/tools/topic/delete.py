@@ -4,6 +4,7 @@ import click
 
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.operations.topics import delete
 from ottla.tools import options
 from ottla.tools.output import Output, is_terminal
 
@@ -15,11 +16,9 @@ from ottla.tools.output import Output, is_terminal
 def command(brokers: Brokers, output: Output, names: tuple[str, ...], yes: bool) -> None:
     """Delete topics and all their records."""
     # Check all names first: a misspelt name must not leave only the topics before it deleted.
-    for name in names:
-        topics.describe_topic(brokers, name)
+    described = [topics.describe_topic(brokers, name) for name in names]
     listed = ", ".join(names)
     if not yes and is_terminal():
         click.confirm(f"Delete {listed} with all records?", abort=True, err=True)
-    for name in names:
-        topics.delete_topic(brokers, name)
-    output.done(f"Deleted {listed}.", deleted=list(names))
+    changes = [delete(brokers, topic) for topic in described]
+    output.done(f"Deleted {listed}.", deleted=[change.resource for change in changes])

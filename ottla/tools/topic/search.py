@@ -22,7 +22,7 @@ _FORMAT = "%t[%p] %o: %k %s\\n"
 @click.option("--header", "headers", multiple=True, metavar="NAME[=TEXT]",
               help="A header, whose value contains the text.")  # fmt: skip
 @click.option("--where", "conditions", multiple=True, metavar="CONDITION",
-              help="A condition on a JSON value: '$.total >= 100', '$.name =~ \"^A\"', '$.a[0]'.")  # fmt: skip
+              help="A filter: '$.total >= 100', 'value is null', 'header.trace contains \"4b\"'; see docs/search.md.")  # fmt: skip
 @click.option("--ignore-case", "-i", is_flag=True, help="Texts match regardless of case.")
 @click.option("-o", "--offset", "positions", multiple=True, metavar="POSITION",
               help="Start: beginning (default), 42, -10, @2026-02-14, @-1h; a second -o sets the end.")  # fmt: skip
@@ -45,6 +45,6 @@ def command(brokers: Brokers, output: Output, name: str, **option_values: Any) -
 
     \b
     ottla topic search orders --value refund -o @-1h
-    ottla topic search orders --where '$.total >= 100' --where '$.country == "FI"'
+    ottla topic search orders --where '$.total >= 100' --where 'not key starts-with "test"'
     """
     return int(_search(brokers, output, name, option_values))

@@ -15,6 +15,7 @@ from ottla.client.admin import offsets, records, topics
 from ottla.client.brokers import Brokers
 from ottla.operations.json_documents import offsets_of
 from ottla.operations.offsets.positions import Anchor, Position, parse_position, resolve
+from ottla.operations.topics import new_starts, trim
 from ottla.tools import options
 from ottla.tools.output import Output, count_text, is_terminal, note
 from ottla.tools.text_files import read_json
@@ -75,7 +76,8 @@ def command(
         key: max(target, starts[key].offset) for key, target in targets.items()
     }
     if not dry_run:
-        result = records.delete_records(brokers, targets)
+        present = {key: row.offset for key, row in starts.items()}
+        result = new_starts(trim(brokers, targets, present))
     rows = [
         {
             "topic": key[0],

@@ -8,7 +8,7 @@ import click
 
 from ottla.client.admin import transactions
 from ottla.client.brokers import Brokers
-from ottla.operations.transactions import hanging_producer
+from ottla.operations.transactions import abort, abort_hanging, hanging_producer
 from ottla.tools import options
 from ottla.tools.output import Output, is_terminal
 from ottla.tools.topic_partitions import Partition, parse_topic_partitions
@@ -41,14 +41,15 @@ def command(
     """
     is_asking = not (yes or dry_run) and is_terminal()
     if transactional_id is not None and partition is None and start_offset is None:
-        state = transactions.describe_transaction(brokers, transactional_id).state
+        described = transactions.describe_transaction(brokers, transactional_id)
+        state = described.state
         if is_asking:
             question = (
                 f"Abort the transaction of {transactional_id} ({state}) and fence its producer?"
             )
             click.confirm(question, abort=True, err=True)
         if not dry_run:
-            transactions.fence_producer(brokers, transactional_id)
+            state = abort(brokers, described).before["state"]
         verb = "Dry run: would fence" if dry_run else "Fenced"
         output.done(
             f"{verb} the producer of {transactional_id}, whose transaction was {state}.",
@@ -65,7 +66,7 @@ def command(
     if is_asking:
         click.confirm(f"Abort the transaction at offset {start_offset} of {name}?", abort=True, err=True)  # fmt: skip
     if not dry_run:
-        transactions.abort_transaction(brokers, *key, producer)
+        abort_hanging(brokers, key, producer)
     verb = "Dry run: would abort" if dry_run else "Aborted"
     output.done(
         f"{verb} the transaction of producer {producer.producer_id} at offset {start_offset} of "

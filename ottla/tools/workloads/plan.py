@@ -94,7 +94,7 @@ class FaultPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class WorkloadPlan:
     """A whole workload; with `bootstrap` it runs against brokers that exist already."""
 
     name: str
@@ -113,7 +113,7 @@ def example_path() -> str:
     return str(Path(__file__).with_name("kill-the-leader.toml"))
 
 
-def parse_plan(text: str, name: str = "the workload") -> Plan:
+def parse_plan(text: str, name: str = "the workload") -> WorkloadPlan:
     """Return the plan in a TOML text; `name` is the file's name, for errors."""
     try:
         return _parse(text)
@@ -121,7 +121,7 @@ def parse_plan(text: str, name: str = "the workload") -> Plan:
         raise ConfigError(f"{name}: {error}") from None
 
 
-def _parse(text: str) -> Plan:
+def _parse(text: str) -> WorkloadPlan:
     try:
         document = tomllib.loads(text)
     except RecursionError:
@@ -134,7 +134,7 @@ def _parse(text: str) -> Plan:
     root = _Table("the file", document)
     cluster = root.table("cluster")
     topics = root.table("topics")
-    plan = Plan(
+    plan = WorkloadPlan(
         name=root.text("name", "workload"),
         duration=root.seconds("duration", 60.0),
         bootstrap=root.text("bootstrap", ""),
@@ -151,7 +151,7 @@ def _parse(text: str) -> Plan:
     return plan
 
 
-def _check(plan: Plan) -> None:
+def _check(plan: WorkloadPlan) -> None:
     if plan.bootstrap and (plan.faults or plan.brokers != 1 or plan.options):
         raise ConfigError("faults and [cluster] need a cluster of the workload: remove bootstrap")
     if not plan.produce and not plan.consume:
@@ -170,7 +170,7 @@ def _check(plan: Plan) -> None:
         _check_leader(plan, fault)
 
 
-def _check_leader(plan: Plan, fault: FaultPlan) -> None:
+def _check_leader(plan: WorkloadPlan, fault: FaultPlan) -> None:
     """Raise ConfigError for the leader of a partition that the workload does not have."""
     target = _TARGET.fullmatch(fault.broker)
     if target is None or not target[1]:

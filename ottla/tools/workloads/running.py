@@ -22,7 +22,8 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.errors import TimedOut
 from ottla.client.producer.producer import Producer
 from ottla.client.records import RecordMetadata
-from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, Plan, ProducePlan, TopicPlan
+from ottla.operations.topics import create
+from ottla.tools.workloads.plan import ConsumePlan, FaultPlan, ProducePlan, TopicPlan, WorkloadPlan
 
 # The brokers of a workload without an address run in this process.
 _start_cluster = deferred("ottla.testing.cluster", "Cluster")
@@ -122,7 +123,7 @@ class Report:
         }
 
 
-def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
+def run_plan(plan: WorkloadPlan, say: Callable[[str], None]) -> Report:
     """Run a workload; `say` is called with a line for each fault."""
     with ExitStack() as stack:
         cluster: Cluster | None = None
@@ -142,7 +143,7 @@ def run_plan(plan: Plan, say: Callable[[str], None]) -> Report:
 def _create(brokers: Brokers, topic: TopicPlan) -> None:
     """Create a topic, or check that an existing one has the number of partitions, as Trogdor."""
     try:
-        topics.create_topic(
+        create(
             brokers,
             topic.name,
             partitions=topic.partitions,
@@ -164,7 +165,11 @@ class _Run:
     """One run; its threads share nothing but finished results."""
 
     def __init__(
-        self, plan: Plan, bootstrap: str, cluster: Cluster | None, say: Callable[[str], None]
+        self,
+        plan: WorkloadPlan,
+        bootstrap: str,
+        cluster: Cluster | None,
+        say: Callable[[str], None],
     ) -> None:
         self._plan = plan
         self._bootstrap = bootstrap

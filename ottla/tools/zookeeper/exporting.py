@@ -6,7 +6,7 @@ import click
 
 from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import Route, between, copy, directory, ensemble
+from ottla.tools.zookeeper.transfer import TreeCopy, between, copy, directory, ensemble
 
 
 @click.command("export")
@@ -21,7 +21,7 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """
     copy(
         output,
-        Route(
+        TreeCopy(
             directory(data, must_exist=True),
             ensemble(connect),
             connect,

@@ -6,7 +6,7 @@ import click
 
 from ottla.cluster import zookeeper_transfer
 from ottla.tools.output import Output
-from ottla.tools.zookeeper.transfer import Route, between, copy, directory, ensemble
+from ottla.tools.zookeeper.transfer import TreeCopy, between, copy, directory, ensemble
 
 
 @click.command("import")
@@ -22,7 +22,7 @@ def command(output: Output, data: Path, connect: str, **how: bool) -> None:
     """
     copy(
         output,
-        Route(
+        TreeCopy(
             ensemble(connect),
             directory(data, must_exist=False),
             str(data),

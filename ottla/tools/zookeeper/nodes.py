@@ -26,7 +26,7 @@ from ottla.cluster.zk.port import (
     SessionLost,
 )
 from ottla.tools.text_files import is_number
-from ottla.tools.zookeeper.results import Event, Result
+from ottla.tools.zookeeper.results import CommandResult, WatchedEvent
 
 _SENTENCES: Mapping[type[CoordinationError], str] = {
     NoNode: "Node does not exist: {}",
@@ -62,8 +62,8 @@ class CommandLine(NamedTuple):
         return int(self.flags.get("v", ANY_VERSION))
 
 
-Announce = Callable[[Event], None]
-Run = Callable[[LiveSession, CommandLine, Announce], Awaitable[Result]]
+Announce = Callable[[WatchedEvent], None]
+Run = Callable[[LiveSession, CommandLine, Announce], Awaitable[CommandResult]]
 
 
 class Command(NamedTuple):
@@ -127,7 +127,7 @@ def facts_of(name: str, arguments: Sequence[str]) -> dict[str, str]:
 
 async def run(
     session: LiveSession, name: str, arguments: Sequence[str], announce: Announce
-) -> Result:
+) -> CommandResult:
     """Run one command; CoordinationError of the tree, or UsageError."""
     parsed = parse(name, arguments)
     return await COMMANDS[name].run(session, parsed, announce)
@@ -141,9 +141,9 @@ _EVENTS = {
 }
 
 
-def _event(session: LiveSession, path: str) -> Event:
+def _event(session: LiveSession, path: str) -> WatchedEvent:
     """Return the event that the session has just announced."""
-    return Event(_EVENTS.get(session.last_event, "None"), path)
+    return WatchedEvent(_EVENTS.get(session.last_event, "None"), path)
 
 
 def _watch(
@@ -159,12 +159,14 @@ async def _stats(session: LiveSession, command_line: CommandLine) -> Sequence[De
     return [await session.details(command_line.path)] if "s" in command_line.flags else []
 
 
-async def _ls(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _ls(session: LiveSession, command_line: CommandLine, announce: Announce) -> CommandResult:
     if "R" in command_line.flags:
-        return Result(paths=[command_line.path, *await _paths_below(session, command_line.path)])
+        return CommandResult(
+            paths=[command_line.path, *await _paths_below(session, command_line.path)]
+        )
     watch = _watch(session, command_line, announce)
     children = await session.children(command_line.path, watch)
-    return Result(children=children, stats=await _stats(session, command_line))
+    return CommandResult(children=children, stats=await _stats(session, command_line))
 
 
 async def _paths_below(session: LiveSession, path: str) -> list[str]:
@@ -178,57 +180,71 @@ async def _paths_below(session: LiveSession, path: str) -> list[str]:
     return paths
 
 
-async def _get(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _get(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     data, _ = await session.get(command_line.path, _watch(session, command_line, announce))
     text = data.decode("utf-8", "backslashreplace")
-    return Result(data=text, stats=await _stats(session, command_line))
+    return CommandResult(data=text, stats=await _stats(session, command_line))
 
 
-async def _stat(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _stat(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     stat = await session.details(command_line.path)
     watch = _watch(session, command_line, announce)
     if watch is not None:
         await session.exists(command_line.path, watch)
-    return Result(stats=[stat])
+    return CommandResult(stats=[stat])
 
 
-async def _create(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _create(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     path = await session.create(
         command_line.path,
         command_line.arguments[1].encode() if len(command_line.arguments) > 1 else b"",
         ephemeral="e" in command_line.flags,
         sequential="s" in command_line.flags,
     )
-    return Result(created=path)
+    return CommandResult(created=path)
 
 
-async def _set(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _set(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     await session.set(command_line.path, command_line.arguments[1].encode(), command_line.version)
-    return Result(stats=await _stats(session, command_line))
+    return CommandResult(stats=await _stats(session, command_line))
 
 
-async def _delete(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _delete(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     await session.delete(command_line.path, command_line.version)
-    return Result()
+    return CommandResult()
 
 
 async def _delete_all(
     session: LiveSession, command_line: CommandLine, announce: Announce
-) -> Result:
+) -> CommandResult:
     for name in await session.children(command_line.path):
         below = f"{command_line.path.rstrip('/')}/{name}"
         await _delete_all(session, CommandLine({}, [below]), announce)
     if command_line.path != "/":
         await session.delete(command_line.path)
-    return Result()
+    return CommandResult()
 
 
-async def _get_acl(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _get_acl(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     acl = await session.acl(command_line.path)
-    return Result(acl=acl, stats=await _stats(session, command_line))
+    return CommandResult(acl=acl, stats=await _stats(session, command_line))
 
 
-async def _set_acl(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _set_acl(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     entries = _parse_acl(command_line.arguments[1])
     paths = [command_line.path]
     if "R" in command_line.flags:
@@ -237,7 +253,7 @@ async def _set_acl(session: LiveSession, command_line: CommandLine, announce: An
     for path in paths:
         await session.set_acl(path, entries, command_line.version)
         stats += await _stats(session, command_line._replace(arguments=[path]))
-    return Result(stats=stats)
+    return CommandResult(stats=stats)
 
 
 def _parse_acl(text: str) -> list[NodeAcl]:
@@ -256,14 +272,16 @@ def _parse_acl(text: str) -> list[NodeAcl]:
     return entries
 
 
-async def _add_user(session: LiveSession, command_line: CommandLine, announce: Announce) -> Result:
+async def _add_user(
+    session: LiveSession, command_line: CommandLine, announce: Announce
+) -> CommandResult:
     await session.add_user(*command_line.arguments)
-    return Result()
+    return CommandResult()
 
 
 async def _watch_node(
     session: LiveSession, command_line: CommandLine, announce: Announce
-) -> Result:
+) -> CommandResult:
     """Announce every change of a node and its children until the session ends."""
     arming: set[asyncio.Future[None]] = set()
 
@@ -281,7 +299,7 @@ async def _watch_node(
         task.add_done_callback(arming.discard)
 
     await arm()
-    return Result()
+    return CommandResult()
 
 
 COMMANDS: Mapping[str, Command] = {

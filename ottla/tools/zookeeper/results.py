@@ -12,14 +12,14 @@ from ottla.cluster.zk.acls import NodeAcl
 from ottla.cluster.zk.live import Details
 
 
-class Event(NamedTuple):
+class WatchedEvent(NamedTuple):
     """The change of a watched node; `kind` is ZooKeeper's word, such as NodeCreated."""
 
     kind: str
     path: str
 
 
-class Result(NamedTuple):
+class CommandResult(NamedTuple):
     """The parts of a command's result, in the order in which they are shown; most have one part.
 
     `paths` come from a recursive list. `stats` are the metadata of nodes.
@@ -33,7 +33,7 @@ class Result(NamedTuple):
     stats: Sequence[Details] = ()
 
 
-def lines_of(result: Result) -> list[str]:
+def lines_of(result: CommandResult) -> list[str]:
     """Return the lines that ZooKeeper's shell shows; a command that only changes nodes returns no
     line.
     """
@@ -51,7 +51,7 @@ def lines_of(result: Result) -> list[str]:
     return lines
 
 
-def facts_of(result: Result) -> dict[str, Any]:
+def facts_of(result: CommandResult) -> dict[str, Any]:
     """Return the parts as JSON values; times are in milliseconds since the Unix epoch."""
     facts: dict[str, Any] = {}
     if result.paths:
@@ -73,7 +73,7 @@ def facts_of(result: Result) -> dict[str, Any]:
     return facts
 
 
-def event_text(event: Event) -> str:
+def event_text(event: WatchedEvent) -> str:
     """Return the announcement of a change."""
     return f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event.kind} path:{event.path}"
 

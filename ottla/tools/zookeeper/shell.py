@@ -100,7 +100,7 @@ class _Shell:
         for line in results.lines_of(result):
             _show(line)
 
-    def _announce(self, event: results.Event) -> None:
+    def _announce(self, event: results.WatchedEvent) -> None:
         if self._is_json:
             _show(json.dumps({"event": event.kind, "path": event.path}))
         else:

@@ -17,7 +17,7 @@ from ottla.cluster.zk.journal import JOURNAL_PREFIX
 from ottla.cluster.zk.port import Coordination
 from ottla.tools import options
 from ottla.tools.broker.defaults import DEFAULT_DATA
-from ottla.tools.output import Output, Progress
+from ottla.tools.output import Output, ProgressBar
 from ottla.tools.zookeeper.sessions import begin
 
 OpenTree = AbstractAsyncContextManager[Coordination]
@@ -78,7 +78,7 @@ async def ensemble(connect: str) -> AsyncIterator[Coordination]:
         await session.close()
 
 
-class Route(NamedTuple):
+class TreeCopy(NamedTuple):
     """The source and the target of a copy; `name` is the target's name, `adapt` changes its nodes."""
 
     source: OpenTree
@@ -87,28 +87,30 @@ class Route(NamedTuple):
     adapt: Callable[[Sequence[zookeeper_transfer.Znode]], list[zookeeper_transfer.Znode]]
 
 
-def copy(output: Output, route: Route, *, replace: bool, dry_run: bool) -> None:
+def copy(output: Output, tree_copy: TreeCopy, *, replace: bool, dry_run: bool) -> None:
     """Copy all nodes and print them; with `dry_run`, only print them."""
-    nodes = asyncio.run(_copy(route, replace=replace, dry_run=dry_run))
+    nodes = asyncio.run(_copy(tree_copy, replace=replace, dry_run=dry_run))
     if dry_run:
         rows = [{"path": node.path, "bytes": len(node.data)} for node in nodes]
         output.rows(rows, ("path", "bytes"))
         return
-    name = route.name
+    name = tree_copy.name
     output.done(f"Copied {len(nodes)} nodes to {name}.", nodes=len(nodes), target=name)
 
 
-async def _copy(route: Route, *, replace: bool, dry_run: bool) -> list[zookeeper_transfer.Znode]:
-    async with route.source as source:
-        nodes = route.adapt(await zookeeper_transfer.read(source))
+async def _copy(
+    tree_copy: TreeCopy, *, replace: bool, dry_run: bool
+) -> list[zookeeper_transfer.Znode]:
+    async with tree_copy.source as source:
+        nodes = tree_copy.adapt(await zookeeper_transfer.read(source))
         if not nodes:
             raise ConfigError("nothing to copy: the tree is empty")
         if dry_run:
             return nodes
-        async with route.target as target:
-            await zookeeper_transfer.check_vacant(target, route.name, nodes, replace=replace)
+        async with tree_copy.target as target:
+            await zookeeper_transfer.check_vacant(target, tree_copy.name, nodes, replace=replace)
             await zookeeper_transfer.remove_others(target, nodes)
-            with Progress("nodes", len(nodes)) as progress:
+            with ProgressBar("nodes", len(nodes)) as progress:
                 async for count in zookeeper_transfer.write(target, nodes):
                     progress.advance(count)
     return nodes

@@ -41,6 +41,8 @@ DELETE_HORIZON_BIT = 0x40
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _BASE_AND_DELTA = struct.Struct(">q15xi")
+# Base offset, length, magic and last offset delta.
+_PLACE = struct.Struct(">qi4xb6xi")
 _INT64 = struct.Struct(">q")
 _INT32 = struct.Struct(">i")
 _UINT32 = struct.Struct(">I")
@@ -115,6 +117,28 @@ class BatchHeader(NamedTuple):
 def parse_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """Parse a header; raises struct.error if there are fewer than 61 bytes."""
     return BatchHeader._make(HEADER.unpack_from(buffer, position))
+
+
+def skip_before(data: Buffer, offset: int, limit: int) -> tuple[int, bool]:
+    """Return the position in `data` after the batches at its start that end before `offset`, and
+    whether the first batch that does not begins there.
+
+    Batches within `limit` bytes are complete; `data` has them, or the first of them. It is False
+    at the end of `data`, and at bytes that are not the header of a complete batch in this format.
+    Several times as fast as a header for each batch.
+    """
+    at, last = 0, len(data) - HEADER_SIZE
+    while at <= last:
+        base_offset, length, magic, delta = _PLACE.unpack_from(data, at)
+        after = at + length + LOG_OVERHEAD
+        if magic != MAGIC or length < HEADER_SIZE - LOG_OVERHEAD or after > limit:
+            break
+        if base_offset < 0 or delta < 0:
+            break
+        if base_offset + delta >= offset:
+            return at, True
+        at = after
+    return at, False
 
 
 def peek_size(buffer: Buffer, position: int = 0) -> int:

@@ -7,7 +7,7 @@ from ottla.client.brokers import Brokers
 from ottla.operations.offsets.groups import IDLE_STATES
 from ottla_scripts.flags import Options
 from ottla_scripts.groups import kinds, resetting
-from ottla_scripts.groups.resetting import Plan, TopicPartition
+from ottla_scripts.groups.resetting import TargetOffsets, TopicPartition
 from ottla_scripts.groups.running import print_error, runtime_exception
 from ottla_scripts.groups.streams.description import KIND, committed_offsets
 from ottla_scripts.groups.streams.internal_topics import delete_topics, internal_topics
@@ -19,7 +19,7 @@ _WIDTHS = (30, 30, 10, 15)
 
 def reset(brokers: Brokers, options: Options) -> None:
     """Plan new offsets for each group, print them, and commit them with --execute."""
-    plans: dict[str, Plan] = {}
+    plans: dict[str, TargetOffsets] = {}
     for name in name_order(dict.fromkeys(kinds.selected(brokers, options, KIND))):
         state = _state(brokers, name)
         if state is not None and state not in IDLE_STATES:

@@ -129,6 +129,9 @@ def test_a_topic_lives_over_the_api(console: Console, client_of: ClientOf) -> No
     searched = client.post(f"{topic}/messages/search", json={"request": request}).json()
     assert len(searched["rows"]) == 5
     assert searched["ended_by"] == "end"
+    request = {"topic": "orders", "seek": "oldest", "where": "$.n >= 15 and not $.n == 17"}
+    by_text = client.post(f"{topic}/messages/search", json={"request": request}).json()
+    assert len(by_text["rows"]) == 4
     changed = client.patch(f"{topic}/config", json={"assign": {"retention.ms": "7200000"}}).json()
     assert changed["after"] == {"retention.ms": "7200000"}
     wrong = client.delete(topic, params={"confirmation": "other"})

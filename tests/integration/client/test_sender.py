@@ -10,9 +10,9 @@ import pytest
 
 from ottla.base.errors import ApiError
 from ottla.client import sender as sender_module
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender, SendSettings
-from ottla.client.table import read_table
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows
 from ottla.wire.records.compression import CODECS

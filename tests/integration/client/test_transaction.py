@@ -15,9 +15,9 @@ from ottla.client.admin.offsets import (
     committed_offsets,
     list_offsets,
 )
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender, SendSettings
-from ottla.client.table import read_table
 from ottla.client.transaction import LOST, Transaction, begin, find_lost, list_open
 from ottla.testing.cluster import Cluster
 from ottla.wire.records.columnar_encoding import Rows

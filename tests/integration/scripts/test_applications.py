@@ -13,8 +13,8 @@ import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import offsets
+from ottla.operations.mirror.copying import Mirror
 from ottla.testing import Cluster
-from ottla.tools.mirror.copying import Mirror
 from ottla.tools.replica.reading import Content, Replica
 from ottla_scripts import entry
 from ottla_scripts.replicas import verification

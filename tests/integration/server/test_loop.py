@@ -17,6 +17,7 @@ from ottla.base.clock import RealClock
 from ottla.base.descriptors import SPARE_COUNT, soft_limit
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.logs import REPEATS_MAX, Repeats
+from ottla.server import loop
 from ottla.server.loop import collections_named, run, tell_failure
 from ottla.server.loop_lag import LoopWatch
 from ottla.server.node import Node
@@ -116,6 +117,48 @@ def test_garbage_collection_is_reported_by_name(monkeypatch: pytest.MonkeyPatch)
         gc.collect()
     gc.collect()
     assert heard == ["garbage collection of generation 2"]
+
+
+@pytest.mark.parametrize(("objects_max", "generations"), [(0, []), (1 << 40, [2])])
+@pytest.mark.usefixtures("collector")
+def test_many_objects_of_the_start_are_exempt_without_a_collection(
+    monkeypatch: pytest.MonkeyPatch, objects_max: int, generations: list[int]
+) -> None:
+    """A full collection would visit the objects of all partitions while clients wait."""
+    monkeypatch.setattr(loop, "COLLECTED_OBJECTS_MAX", objects_max)
+    gc.unfreeze()
+    before, seen = gc.get_freeze_count(), list[int]()
+
+    def collected(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            seen.append(info["generation"])
+
+    gc.disable()
+    gc.callbacks.append(collected)
+    try:
+        loop.exempt_start()
+    finally:
+        gc.callbacks.remove(collected)
+        gc.enable()
+    assert seen == generations
+    assert gc.get_freeze_count() > before
+
+
+@pytest.mark.usefixtures("collector")
+def test_collections_are_rare_from_the_start_on(tmp_path: Path) -> None:
+    """Loading many logs does not cause full collections; the process has its thresholds later."""
+    former, seen = gc.get_threshold(), list[tuple[int, int, int]]()
+    started = node(tmp_path / "data")
+    start = started.start
+
+    async def noting() -> None:
+        seen.append(gc.get_threshold())
+        await start()
+
+    started.start = noting  # type: ignore[method-assign]
+    run(started, lambda _: os.kill(os.getpid(), signal.SIGTERM))
+    assert seen == [loop.THRESHOLDS]
+    assert gc.get_threshold() == former
 
 
 @pytest.mark.usefixtures("collector")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from ottla.tools.generate import alert_rules, prometheus_config
-from ottla.tools.generate.alert_rules import Limits
+from ottla.tools.generate.alert_rules import AlertThresholds
 
 
 def promtool(*command_line: str) -> str:
@@ -21,7 +21,7 @@ def promtool(*command_line: str) -> str:
 def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
     """Prometheus' own checker finds nothing to complain about."""
     rules, config = tmp_path / "rules.yml", tmp_path / "prometheus.yml"
-    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
+    rules.write_text(alert_rules.text_of(AlertThresholds()), "utf-8")
     text = prometheus_config.text_of("east", ("a:9308", "b:9308"), "10s", (str(rules),))
     config.write_text(text, "utf-8")
     assert "17 rules found" in promtool("check", "config", str(config))
@@ -32,12 +32,12 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path) -> None:
 def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
     """promtool evaluates the rule with recorded values: five minutes above the limit, then below."""
     rules, cases = tmp_path / "rules.yml", tmp_path / "cases.yml"
-    rules.write_text(alert_rules.text_of(Limits()), "utf-8")
+    rules.write_text(alert_rules.text_of(AlertThresholds()), "utf-8")
     series = 'kafka_consumergroup_group_max_lag_seconds{group="g",cluster="c"}'
     fires = {"exp_labels": {"severity": "warning", "group": "g", "cluster": "c"}}
     (rule,) = (
         alert_rule
-        for alert_rule in alert_rules.rules(Limits())
+        for alert_rule in alert_rules.rules(AlertThresholds())
         if alert_rule.name == "OttlaGroupBehind"
     )
     fires["exp_annotations"] = {

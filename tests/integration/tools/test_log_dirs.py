@@ -1,6 +1,7 @@
 """`ottla log dirs`: the sizes of replicas by broker and log directory."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,6 +39,24 @@ def test_one_broker_of_several_is_selected(run: Any, monkeypatch: pytest.MonkeyP
         assert len({row["directory"] for row in everything}) == 2
         (row,) = run("log", "dirs", "--broker", "2", "--output", "json").json
         assert row["broker"] == 2
+
+
+def test_stray_logs_are_listed_by_their_folders(
+    run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A stray log belongs to no topic: it is shown unless topics are selected."""
+    folder = tmp_path / "orders-3.0123-stray"
+    folder.mkdir(parents=True)
+    (folder / "00000000000000000000.log").write_bytes(bytes(2048))
+    with Cluster(brokers=1, data=tmp_path) as cluster:
+        cluster.create_topic("a")
+        monkeypatch.setenv("OTTLA_BOOTSTRAP", cluster.bootstrap)
+        rows = run("log", "dirs", "--output", "json").json
+        assert [row["topic"] for row in rows] == ["a", folder.name]
+        assert rows[1]["partition"] is None
+        assert rows[1]["size"] >= 2048
+        assert "1 stray log with 2.1 kB" in run("log", "dirs").errors
+        assert [row["topic"] for row in run("log", "dirs", "a", "--output", "json").json] == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -7,20 +7,19 @@ from typing import Any, cast
 
 import pytest
 
-from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut, TransactionAborted
 from ottla.client.producer.producer import Producer
 from ottla.client.raw.consumer import EndOfPartition, RecordConsumer
-from ottla.operations.mirror import routes
+from ottla.client.raw.goal import Goal
+from ottla.operations.mirror import copying, routes
+from ottla.operations.mirror.copying import Mirror, MirrorSettings
 from ottla.operations.mirror.routes import Points, Route
 from ottla.operations.mirror.translation import Point
 from ottla.operations.offsets.positions import Anchor, Position
 from ottla.testing import Cluster
-from ottla.tools.mirror import copying
-from ottla.tools.mirror.copying import Mirror, MirrorSettings
-from ottla.tools.record.goal import Goal
 from ottla.tools.signals import StopSignals
 
 pytestmark = pytest.mark.slow
@@ -262,6 +261,24 @@ def test_copy_onto_itself_by_another_address_is_refused(
     assert [row["name"] for row in run("topic", "list", "--output", "json").json] == ["a"]
 
 
+@pytest.mark.parametrize("path", [["a", "b", "a"], ["a", "b", "c", "a"]])
+def test_mirrors_in_a_circle_are_refused(ottla_cluster: Cluster, path: list[str]) -> None:
+    """Each would copy the records of the other again and again; a copy that ends is allowed."""
+    produce(ottla_cluster, "a", [b"1"])
+
+    def stop_at_once(_: Mirror, stop: _Stop) -> None:
+        stop.requested = True
+
+    *before, last = map(Route, path[:-1], path[1:])
+    with ottla_cluster.admin() as brokers:
+        for route in before:
+            _following(Mirror(brokers, brokers, [route], _FOLLOW, print), stop_at_once)
+        sentence = f"'{last.source}' is a copy of 'a'.* topic 'b.mirror-offsets'"
+        with pytest.raises(ConfigError, match=sentence):
+            Mirror(brokers, brokers, [last], _FOLLOW, print)
+        Mirror(brokers, brokers, [last], MirrorSettings(), print)
+
+
 def test_settings_of_the_source_cluster_are_not_copied(run: Any, ottla_cluster: Cluster) -> None:
     """Throttles, minimum in-sync replicas and the type of timestamps depend on the cluster.
 
@@ -463,6 +480,27 @@ def test_batches_of_a_long_copy_stay_large(ottla_cluster: Cluster) -> None:
         assert mirror._count == 3
 
 
+def test_throttled_copy_waits_between_transactions(
+    ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records before the wait are committed, and a copy does not wait at its end."""
+    produce(ottla_cluster, "a", [b"x" * 1000] * 3)
+    waits: list[tuple[float, int]] = []
+
+    class Waiting(_Stop):
+        def wait(self, seconds: float) -> None:
+            waits.append((seconds, len(read_all(ottla_cluster, "b"))))
+
+    monkeypatch.setattr(copying, "_BATCH", 1)
+    settings = MirrorSettings(exactly_once=True, bytes_per_s=100)
+    with ottla_cluster.admin() as brokers:
+        mirror = Mirror(brokers, brokers, [Route("a", "b")], settings, print)
+        mirror.run(cast(StopSignals, Waiting()), lambda _: None)
+    ((seconds, committed),) = [row for row in waits if row[0] > 0]
+    assert (mirror.copied, committed) == (3, 2)
+    assert 10.0 < seconds <= 20.0
+
+
 def test_exactly_once_survives_a_target_that_is_down_for_long(
     ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -504,7 +542,7 @@ def test_mirror_outlives_requests_for_groups_that_fail(
 
     with ottla_cluster.admin() as brokers:
         offsets.commit_offsets(brokers, "g", {("a", 0): offsets.CommittedOffset(0)})
-    monkeypatch.setattr(copying, "translate_groups", fail)
+    monkeypatch.setattr(copying, "translate_group", fail)
     monkeypatch.setattr(copying.offsets, "commit_offsets", fail)
     monkeypatch.setattr(copying, "_GROUPS_S", 0.0)
     settings = replace(_FOLLOW, group="mirror", groups=("g",))

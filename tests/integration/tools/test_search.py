@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from ottla.base.search.language import parse_filter
 from ottla.client.admin import configs
-from ottla.server.search.filters import Filters
+from ottla.operations.search import brokers as remote
 from ottla.testing import Cluster
-from ottla.tools.search import remote
+from ottla.tools.search import running
 from tests.integration.tools.test_mirror import produce
 
 
@@ -57,6 +58,7 @@ def ids(done: Any) -> list[int]:
         (["--key", "k7"], [7]),
         (["--key-regex", "^k3[0-2]$"], [30, 31, 32]),
         (["--where", "$.id >= 38"], [38, 39]),
+        (["--where", 'key =~ "^K3[01]$" ignore-case and not $.text == "refund"'], [30, 31]),
         (["--where", '$.text == "refund"', "--header", "h=1", "-p", "1", "-o", "-2"], [33, 37]),
         (["--value", "REFUND", "-i", "-c", "3"], [1, 5, 9]),
         (["-o", "@1000000037"], [37, 38, 39]),
@@ -140,9 +142,9 @@ def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) ->
 
     monkeypatch.setattr(configs, "describe_config", describe)
     with searched.admin() as brokers:
-        assert remote.addresses(brokers) == {1: ("127.0.0.1", 9100), 2: ("10.0.0.2", 9100)}
+        assert running.addresses(brokers) == {1: ("127.0.0.1", 9100), 2: ("10.0.0.2", 9100)}
         entries["2"]["search.enable"] = "false"
-        assert list(remote.addresses(brokers)) == [1]
+        assert list(running.addresses(brokers)) == [1]
 
 
 def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any) -> None:
@@ -151,7 +153,9 @@ def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any)
     known = {number: searched.node(number).monitoring_address for number in searched.brokers}
     numbers: list[int] = []
     search = remote.Search(
-        topic="orders", ranges=dict.fromkeys(range(4), (0, 10)), filters=Filters(value="refund")
+        topic="orders",
+        ranges=dict.fromkeys(range(4), (0, 10)),
+        conditions=parse_filter('value contains "refund"'),
     )
 
     class Stop:

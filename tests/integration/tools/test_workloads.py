@@ -14,7 +14,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.testing import Cluster
 from ottla.tools.workloads.plan import (
-    Plan,
+    WorkloadPlan,
     parse_plan,
 )
 from ottla.tools.workloads.running import run_plan
@@ -37,7 +37,7 @@ def test_no_acknowledged_record_is_lost_when_the_leader_pauses(
     assert [line.rsplit(" ", 1)[0] for line in facts["faults"]] == ["pause broker", "resume broker"]
 
 
-def _plan(text: str) -> Plan:
+def _plan(text: str) -> WorkloadPlan:
     return parse_plan(f'duration = "60s"\n{text}')
 
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 import pytest
 
 from ottla.base.clock import RealClock
-from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.base.files import RealFileSystem
 from ottla.base.options import Snapshot
 from ottla.base.rng import SeededRng
@@ -103,6 +103,7 @@ class World:
         self.ports: dict[int, NotingPort] = {}
         self.controllers: dict[int, Controller] = {}
         self.settings: dict[str, str] = {}
+        self.on_deposed: Callable[[ConfigError], None] = lambda _: None
 
     def options(self) -> Snapshot:
         """Return the broker options that the test has set."""
@@ -122,6 +123,7 @@ class World:
             topic_options=lambda _: option_tables.topic_snapshot(self.options(), {}),
             port_of=lambda broker: self.port(broker.id),
             connect=self._connect,
+            on_deposed=lambda error: self.on_deposed(error),
         )
         broker = BrokerImage(broker_id, "127.0.0.1", 9000 + broker_id)
         return Controller(self.tree.session(), broker, dependencies)

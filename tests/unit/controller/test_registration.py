@@ -1,4 +1,4 @@
-"""The registration of a broker whose former process has ended while its session has not."""
+"""The registration of a broker: its former process, another one with its id, and its removal."""
 
 import asyncio
 from dataclasses import replace
@@ -9,10 +9,15 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.errors import ConfigError
 from ottla.base.files import RealFileSystem
-from ottla.cluster.image import BrokerImage, Endpoint
-from ottla.cluster.zk.embedded import EmbeddedTree
+from ottla.cluster.image import NO_EPOCH, BrokerImage, Endpoint
+from ottla.cluster.zk.embedded import EmbeddedSession, EmbeddedTree
+from ottla.cluster.zk.port import Create, Delete
 from ottla.cluster.znodes import BrokerIdNode, ControllerNode
-from ottla.controller import state
+from ottla.controller import registration, state
+from ottla.controller.loop import Controller
+from ottla.controller.planning.registrations import IdInUse
+from tests.unit.controller.conftest import World
+from tests.unit.controller.test_loop import session_of
 
 _BROKER = BrokerImage(1, "127.0.0.1", 9092)
 
@@ -23,11 +28,16 @@ def tree() -> EmbeddedTree:
     return EmbeddedTree(RealFileSystem(), RealClock())
 
 
+def recorded(*sessions: EmbeddedSession) -> list[tuple[int, int]]:
+    """Return the record of registrations at time 0."""
+    return [(session.session_id, 0) for session in sessions]
+
+
 async def test_broker_replaces_the_registration_of_its_former_process(tree: EmbeddedTree) -> None:
     """The new registration has a higher epoch and belongs to the new session."""
     former, session = tree.session(), tree.session()
-    first = await state.register(former, _BROKER, 0, 1.0)
-    second = await state.register(session, _BROKER, 0, 1.0)
+    first = await registration.register(former, _BROKER, 0)
+    second = await registration.register(session, _BROKER, 0, 0.0, recorded(former, session))
     stat = await session.exists(BrokerIdNode.path(1))
     assert stat is not None
     assert (stat.ephemeral_owner, stat.czxid) == (session.session_id, second)
@@ -42,7 +52,7 @@ async def test_former_session_ends_during_the_registration(
 ) -> None:
     """The node was there at first and is missing later: it is created."""
     former, session = tree.session(), tree.session()
-    await state.register(former, _BROKER, 0, 1.0)
+    await registration.register(former, _BROKER, 0)
     perform = getattr(session, step)
 
     async def perform_late(*arguments: Any) -> Any:
@@ -50,7 +60,7 @@ async def test_former_session_ends_during_the_registration(
         return await perform(*arguments)
 
     monkeypatch.setattr(session, step, perform_late)
-    epoch = await state.register(session, _BROKER, 0, 1.0)
+    epoch = await registration.register(session, _BROKER, 0, 0.0, recorded(former))
     stat = await session.exists(BrokerIdNode.path(1))
     assert stat is not None
     assert (stat.ephemeral_owner, stat.czxid) == (session.session_id, epoch)
@@ -59,9 +69,9 @@ async def test_former_session_ends_during_the_registration(
 async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) -> None:
     """A controller that was killed and started again can be elected before its session expires."""
     former, session = tree.session(), tree.session()
-    await state.register(former, _BROKER, 0, 1.0)
+    await registration.register(former, _BROKER, 0)
     await state.elect(former, 1, 0, lambda _: None)
-    await state.register(session, _BROKER, 0, 1.0)
+    await registration.register(session, _BROKER, 0, 0.0, recorded(former))
     assert await session.exists(ControllerNode.PATH) is None
     assert isinstance(await state.elect(session, 1, 0, lambda _: None), state.Term)
 
@@ -69,44 +79,108 @@ async def test_role_of_the_former_process_is_free_at_once(tree: EmbeddedTree) ->
 async def test_role_of_another_broker_is_left_alone(tree: EmbeddedTree) -> None:
     """The registration removes only the nodes of the broker's own former process."""
     other, former, session = tree.session(), tree.session(), tree.session()
-    await state.register(other, replace(_BROKER, id=2, port=9093), 0, 1.0)
+    await registration.register(other, replace(_BROKER, id=2, port=9093), 0, 1.0)
     await state.elect(other, 2, 0, lambda _: None)
-    await state.register(former, _BROKER, 0, 1.0)
-    await state.register(session, _BROKER, 0, 1.0)
+    await registration.register(former, _BROKER, 0)
+    await registration.register(session, _BROKER, 0, 0.0, recorded(former))
     assert await session.exists(ControllerNode.PATH) is not None
 
 
 async def test_address_of_another_broker_is_refused(tree: EmbeddedTree) -> None:
     """Clients would reach only one of two brokers that advertise the same address."""
     other, session = tree.session(), tree.session()
-    await state.refuse_shared_addresses(session, _BROKER)
-    await state.register(other, _BROKER, 0, 1.0)
-    await state.refuse_shared_addresses(session, _BROKER)
-    await state.refuse_shared_addresses(session, replace(_BROKER, id=2, port=9093))
+    await registration.refuse_shared_addresses(session, _BROKER)
+    await registration.register(other, _BROKER, 0, 1.0)
+    await registration.refuse_shared_addresses(session, _BROKER)
+    await registration.refuse_shared_addresses(session, replace(_BROKER, id=2, port=9093))
     inside = Endpoint("INSIDE", "10.0.0.1", 9093)
     outside = Endpoint("OUTSIDE", "127.0.0.1", 9092)
     copied = replace(_BROKER, id=2, port=9093, endpoints=(inside, outside))
     with pytest.raises(ConfigError) as refused:
-        await state.refuse_shared_addresses(session, copied)
+        await registration.refuse_shared_addresses(session, copied)
     assert str(refused.value).startswith(
         "Configured end points 127.0.0.1:9092 in advertised listeners are already registered by "
         "broker 1"
     )
     other.expire()
-    await state.refuse_shared_addresses(session, copied)
+    await registration.refuse_shared_addresses(session, copied)
 
 
-async def test_live_broker_is_not_replaced_if_its_address_proves_nothing(
+async def test_live_broker_is_not_replaced_by_another_with_its_id_and_address(
     tree: EmbeddedTree,
 ) -> None:
-    """A broker on another machine may have the same id and loopback address."""
+    """The newcomer may have a copy of its configuration: it waits, and is refused."""
     other, session = tree.session(), tree.session()
-    await state.wait_for_former_session(session, _BROKER, 1.0)
-    await state.register(other, _BROKER, 0, 1.0)
-    await state.wait_for_former_session(other, _BROKER, 1.0)
-    with pytest.raises(ConfigError, match=r"node\.id 1 is registered already"):
-        await state.wait_for_former_session(session, _BROKER, 0.01)
-    waiting = asyncio.ensure_future(state.wait_for_former_session(session, _BROKER, 60.0))
-    await asyncio.sleep(0)
+    first = await registration.register(other, _BROKER, 86_400_000)
+    for seconds in (0.0, 0.01):
+        with pytest.raises(IdInUse) as refused:
+            await registration.register(session, _BROKER, 0, seconds, recorded(session))
+        assert "127.0.0.1:9092 has it since 1970-01-02T00:00:00Z" in str(refused.value)
+    stat = await session.exists(BrokerIdNode.path(1))
+    assert stat is not None
+    assert stat.czxid == first
+
+
+async def test_registration_waits_for_the_end_of_another_session(tree: EmbeddedTree) -> None:
+    """The other process may have been killed on a machine that is gone."""
+    other, session = tree.session(), tree.session()
+    first = await registration.register(other, _BROKER, 0)
+    waiting = asyncio.ensure_future(registration.register(session, _BROKER, 0, 60.0))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not waiting.done()
     other.expire()
-    await waiting
+    assert await waiting > first
+
+
+async def watched(world: World) -> tuple[Controller, list[ConfigError]]:
+    """Start broker 1; return its controller, and the errors that depose it."""
+    errors: list[ConfigError] = []
+    world.on_deposed = errors.append
+    return await world.start(1), errors
+
+
+async def test_broker_registers_again_if_its_registration_was_removed(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was removed by an operator, and no other process has the id."""
+    controller, errors = await watched(world)
+    former = controller.broker_epoch
+    await world.tree.session().delete(BrokerIdNode.path(1))
+    await world.until(lambda: controller.broker_epoch > former and controller.is_active)
+    assert not errors
+    assert controller.registered(1, controller.broker_epoch)
+    assert "registration was removed" in caplog.text
+    assert [record.levelname for record in caplog.records if "removed" in record.msg] == ["ERROR"]
+
+
+async def test_broker_that_another_process_has_replaced_ends(world: World) -> None:
+    """It gives up the controller's role, and reports one sentence that names both."""
+    controller, errors = await watched(world)
+    session = world.tree.session()
+    path, content = BrokerIdNode.path(1), BrokerIdNode.encode(_BROKER, 86_400_000)
+    await session.multi([Delete(path), Create(path, content, ephemeral=True)])
+    await world.until(lambda: errors)
+    (error,) = errors
+    assert "another process, at 127.0.0.1:9092, at 1970-01-02" in str(error)
+    assert "the broker at 127.0.0.1:9001 no longer belongs to the cluster" in str(error)
+    assert not controller.is_active
+    assert controller.broker_epoch == NO_EPOCH
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert await session.exists(ControllerNode.PATH) is not None
+    assert not controller.is_active
+
+
+async def test_broker_that_lost_its_session_ends_if_another_process_has_the_id(
+    world: World,
+) -> None:
+    """It does not wait for the end of the other session, as a broker that starts does."""
+    controller, errors = await watched(world)
+    session_of(controller).suspend()
+    other = world.tree.session()
+    await world.tree.session().delete(BrokerIdNode.path(1))
+    await registration.register(other, _BROKER, 0)
+    session_of(controller).expire()
+    await world.until(lambda: errors)
+    assert "127.0.0.1:9001 no longer belongs" in str(errors[0])

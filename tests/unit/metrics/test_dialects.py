@@ -11,8 +11,8 @@ from ottla.metrics.beans import (
     Computed,
     Distribution,
     Idle,
+    LabelledValue,
     Properties,
-    Row,
 )
 from ottla.metrics.dialects import CONFLUENT, JMX_EXPORTER, STRIMZI_REPORTER
 from ottla.metrics.exposition import render
@@ -24,7 +24,7 @@ _listener = Properties(listener="PLAINTEXT", networkProcessor=0)
 
 # A bean, its rows, and the lines of the three dialects (jmx_exporter and Strimzi's rules, Strimzi's
 # reporter, Confluent's rules).
-CASES: list[tuple[Bean, list[Row], str, str, str]] = [
+CASES: list[tuple[Bean, list[LabelledValue], str, str, str]] = [
     (
         _topics.meter("MessagesInPerSec", "M."),
         [(NONE, 3), (Properties(topic="a"), 2)],
@@ -87,7 +87,7 @@ CASES: list[tuple[Bean, list[Row], str, str, str]] = [
 ]  # fmt: skip
 
 
-def lines(bean: Bean, rows: list[Row], *names: str) -> str:
+def lines(bean: Bean, rows: list[LabelledValue], *names: str) -> str:
     """Return the samples of a bean in the dialects, without headers."""
     text = "".join(render(dialects.families([bean.of(rows)], names)))
     return "".join(line + "\n" for line in text.splitlines() if not line.startswith("#"))
@@ -95,7 +95,7 @@ def lines(bean: Bean, rows: list[Row], *names: str) -> str:
 
 @pytest.mark.parametrize(("bean", "rows", "classic", "reporter", "confluent"), CASES)
 def test_a_bean_has_the_name_of_the_dialect(
-    bean: Bean, rows: list[Row], classic: str, reporter: str, confluent: str
+    bean: Bean, rows: list[LabelledValue], classic: str, reporter: str, confluent: str
 ) -> None:
     """The names are those that the dashboards of each dialect query."""
     assert lines(bean, rows, JMX_EXPORTER) == classic
@@ -107,7 +107,7 @@ def test_a_timer_is_a_summary_or_untyped() -> None:
     """Confluent's rules give count and quantiles one name; a summary has names for count and sum."""
     bean = Beans("kafka.network", "RequestMetrics").timer("TotalTimeMs", "T.")
     value = Distribution(7, 9.5, (1.0, 2.0, 3.0, 4.0, 5.0, 6.0))
-    rows: list[Row] = [(Properties(request="Fetch"), value)]
+    rows: list[LabelledValue] = [(Properties(request="Fetch"), value)]
     name = "kafka_network_requestmetrics_totaltimems"
     quantiles = "".join(
         f'{name}{{request="Fetch",quantile="{share}"}} {value}.0\n'

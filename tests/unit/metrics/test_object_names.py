@@ -5,7 +5,7 @@ import time
 import pytest
 
 from ottla.metrics.beans import NONE, Beans, Properties
-from ottla.metrics.object_names import Pattern, object_name
+from ottla.metrics.object_names import ObjectNamePattern, object_name
 
 _log = Beans("kafka.log", "Log").gauge("Size", "S.")
 _sockets = Beans("kafka.server", "socket-server-metrics").attribute("connection-count", "C.")
@@ -44,38 +44,38 @@ def test_names_have_kafkas_order() -> None:
 def test_patterns_match_as_in_jmx(pattern: str, is_match: bool) -> None:
     """The order of properties does not matter; without `*` no further property is allowed."""
     name = object_name(_log, Properties(topic="a", partition=0))
-    assert (name in Pattern(pattern)) is is_match
-    assert Pattern(pattern).may_contain(_log) or not is_match
+    assert (name in ObjectNamePattern(pattern)) is is_match
+    assert ObjectNamePattern(pattern).may_contain(_log) or not is_match
 
 
 def test_name_of_a_bean_selects_exactly_that_bean() -> None:
     """Wildcards inside of quotes are characters if they are escaped, as in the name itself."""
     name = object_name(_log, Properties(client='a*,="?[x]'))
     other = object_name(_log, Properties(client='ab,="?[x]'))
-    assert Pattern(str(name)).is_exact
-    assert name in Pattern(str(name))
-    assert other not in Pattern(str(name))
-    assert not Pattern("kafka.log:type=Lo?").is_exact
+    assert ObjectNamePattern(str(name)).is_exact
+    assert name in ObjectNamePattern(str(name))
+    assert other not in ObjectNamePattern(str(name))
+    assert not ObjectNamePattern("kafka.log:type=Lo?").is_exact
 
 
 def test_beans_that_cannot_match_are_skipped() -> None:
     """The type and name of a bean suffice to skip all of its rows."""
-    assert not Pattern("kafka.log:type=Log,name=LogEndOffset,*").may_contain(_log)
-    assert not Pattern("kafka.log:type=Cleaner,*").may_contain(_log)
-    assert Pattern("kafka.server:type=socket-*,*").may_contain(_sockets)
+    assert not ObjectNamePattern("kafka.log:type=Log,name=LogEndOffset,*").may_contain(_log)
+    assert not ObjectNamePattern("kafka.log:type=Cleaner,*").may_contain(_log)
+    assert ObjectNamePattern("kafka.server:type=socket-*,*").may_contain(_sockets)
 
 
 @pytest.mark.parametrize("text", ["", "kafka.log", "kafka.log:", "a:b", "a:b=c,,", 'a:b="c'])
 def test_invalid_patterns_are_refused(text: str) -> None:
     """The message has the text."""
     with pytest.raises(ValueError, match="invalid object name"):
-        Pattern(text)
+        ObjectNamePattern(text)
 
 
 def test_many_wildcards_take_little_time() -> None:
     """A pattern is chosen by a client and must not stop the event loop."""
     name = object_name(_log, Properties(topic="a" * 249))
     started = time.thread_time()
-    assert name not in Pattern(f"kafka.log:type=Log,name=Size,topic={'*a' * 100}b")
+    assert name not in ObjectNamePattern(f"kafka.log:type=Log,name=Size,topic={'*a' * 100}b")
     assert NONE.pairs == ()
     assert time.thread_time() - started < 0.5

@@ -5,10 +5,20 @@ import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from ottla.net.web_requests import REDIRECTS_MAX, WebRequest, redirected, send
+from ottla.net.web_requests import (
+    REDIRECTS_MAX,
+    RejectedRequest,
+    WebRequest,
+    read_lines,
+    redirected,
+    send,
+    send_directly,
+    url_of,
+)
 from tests.certificates import self_signed
 
 _AUTHORIZATION = {"Authorization": "Basic c2VjcmV0"}
@@ -189,3 +199,82 @@ def test_only_http_is_spoken(url: str) -> None:
     """Neither files nor other protocols can be named."""
     with pytest.raises(OSError, match="unknown url type"):
         send(WebRequest(url), timeout_s=_TIMEOUT_S)
+
+
+def test_direct_request_follows_no_redirect(server: Server) -> None:
+    """The response of the first server is returned, and its target receives no request."""
+    request = WebRequest(f"{server.url}/to//next?a=b", headers=_AUTHORIZATION)
+    assert send_directly(request, timeout_s=_TIMEOUT_S).status == 302
+    assert [headers["Authorization"] for headers in server.seen] == ["Basic c2VjcmV0"]
+
+
+def test_direct_request_ignores_proxies(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ports of brokers are reached without the proxy of the environment."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert send_directly(WebRequest(server.url), timeout_s=_TIMEOUT_S).body == b"xxxxx"
+
+
+def test_direct_request_goes_to_the_address_that_was_checked(server: Server) -> None:
+    """The name is not resolved again, and it is in the Host header."""
+    port = urlsplit(server.url).port
+    request = WebRequest(f"http://checked.invalid:{port}/")
+    response = send_directly(request, timeout_s=_TIMEOUT_S, address="127.0.0.1")
+    assert response.status == 200
+    assert server.seen[0]["Host"] == f"checked.invalid:{port}"
+
+
+def test_certificate_is_checked_for_the_name_and_not_the_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server at the right address with the certificate of another name is refused."""
+    path = self_signed(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path.with_suffix(".crt")))
+    server = Server(context)
+    server.thread.start()
+    try:
+        port = urlsplit(server.url).port
+        assert send_directly(WebRequest(server.url), timeout_s=_TIMEOUT_S).status == 200
+        request = WebRequest(f"https://checked.invalid:{port}/")
+        with pytest.raises(OSError, match=r"checked\.invalid"):
+            send_directly(request, timeout_s=_TIMEOUT_S, address="127.0.0.1")
+    finally:
+        server.stop()
+
+
+def test_direct_response_can_be_cut(server: Server) -> None:
+    """By default a large response is an error, as for other servers."""
+    request = WebRequest(f"{server.url}/large")
+    with pytest.raises(OSError, match="sent more than 1000 bytes"):
+        send_directly(request, timeout_s=_TIMEOUT_S, bytes_max=1000)
+    response = send_directly(request, timeout_s=_TIMEOUT_S, bytes_max=1000, is_cut=True)
+    assert response.body == b"x" * 1000
+
+
+def test_time_of_a_direct_response_is_bounded_as_a_whole(server: Server) -> None:
+    """A server that sends single bytes does not occupy the thread of an alert."""
+    with pytest.raises(TimeoutError, match=r"took longer than 0\.3 s"):
+        send_directly(WebRequest(f"{server.url}/slow"), timeout_s=0.3)
+
+
+def test_lines_are_read_until_the_end(server: Server) -> None:
+    """A line that is longer than the limit is divided; another status than 200 is an error."""
+    lines = list(read_lines(WebRequest(f"{server.url}/large"), wait_s=_TIMEOUT_S, bytes_max=4000))
+    assert lines == [b"x" * 4000, b"x" * 1000]
+    with pytest.raises(RejectedRequest, match="responds 302") as caught:
+        list(read_lines(WebRequest(f"{server.url}/to//next"), wait_s=_TIMEOUT_S))
+    assert caught.value.response.status == 302
+
+
+@pytest.mark.parametrize(
+    ("host", "is_tls", "url"),
+    [
+        ("h", False, "http://h:1/x"),
+        ("h", True, "https://h:1/x"),
+        ("::1", False, "http://[::1]:1/x"),
+    ],
+)
+def test_url_of_a_port(host: str, is_tls: bool, url: str) -> None:
+    """An IPv6 address is in brackets."""
+    assert url_of(host, 1, "/x", is_tls=is_tls) == url

@@ -15,7 +15,7 @@ class Thing:
         self.value = 0
         self.looks = 0
 
-    def check(self, _: object) -> int | None:
+    def check(self) -> int | None:
         self.looks += 1
         return self.value or None
 
@@ -59,6 +59,41 @@ async def test_many_changes_of_one_iteration_are_one_check() -> None:
     await turn()
     assert watched.looks == 1
     future.cancel()
+
+
+async def test_changes_of_many_partitions_are_one_check() -> None:
+    """A fetch of a thousand partitions that change together is checked once, with all of them."""
+    delayed, things = Delayed(), [Thing() for _ in range(1000)]
+    noted: list[object] = []
+    future = delayed.wait(
+        things, check=things[0].check, expire=lambda: -1, seconds=None, note=noted.append
+    )
+    for thing in things:
+        delayed.changed(thing)
+    await turn()
+    assert (things[0].looks, noted) == (1, things)
+    future.cancel()
+
+
+async def test_every_request_has_noted_all_changes_before_one_is_checked() -> None:
+    """A response must not contain the former state of a partition that has changed."""
+    delayed, things, events = Delayed(), [Thing(), Thing()], list[str]()
+    futures = [
+        delayed.wait(
+            things,
+            check=lambda: events.append("check"),
+            expire=lambda: -1,
+            seconds=None,
+            note=lambda _: events.append("note"),
+        )
+        for _ in range(2)
+    ]
+    for thing in things:
+        delayed.changed(thing)
+    await turn()
+    assert events == ["note"] * 4 + ["check"] * 2
+    for future in futures:
+        future.cancel()
 
 
 async def test_change_without_waiters_costs_nothing() -> None:
@@ -129,7 +164,7 @@ async def test_a_check_that_raises_fails_its_request_and_no_other() -> None:
     loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
     delayed, first, second = Delayed(), Thing(), Thing()
     wait(delayed, first, seconds=None).cancel()
-    broken = delayed.wait([first], check=lambda _: raising(), expire=raising, seconds=None)
+    broken = delayed.wait([first], check=raising, expire=raising, seconds=None)
     others = [wait(delayed, watched) for watched in (first, second)]
     first.value = second.value = 7
     delayed.changed(first)

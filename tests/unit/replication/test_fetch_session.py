@@ -1,11 +1,11 @@
 """The follower's half of a fetch session."""
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.fetch_session import FetchSession, Position
+from ottla.replication.fetch_session import FetchSession, SessionPosition
 
 A = (b"a" * 16, 0)
 B = (b"b" * 16, 0)
-START = Position(offset=0, leader_epoch=1, last_fetched_epoch=-1, log_start_offset=0)
+START = SessionPosition(offset=0, leader_epoch=1, last_fetched_epoch=-1, log_start_offset=0)
 MOVED = START._replace(offset=5, last_fetched_epoch=1)
 
 
@@ -34,9 +34,18 @@ def test_a_partition_that_is_no_longer_fetched_is_forgotten() -> None:
     again.
     """
     session = established()
-    assert session.next_request({A: START}).forgotten == (B,)
+    assert session.next_request({}, [B]).forgotten == (B,)
     session.answered(ErrorCode.NONE, 77)
-    assert session.next_request({A: START, B: START}).changed == {B: START}
+    assert session.next_request({A: START, B: START}, []).changed == {B: START}
+
+
+def test_a_full_request_has_the_partitions_that_did_not_change() -> None:
+    """A caller names changes; the session knows the other partitions."""
+    session = established()
+    session.next_request({A: MOVED})
+    session.answered(ErrorCode.INVALID_FETCH_SESSION_EPOCH, 0)
+    after = session.next_request({})
+    assert (after.epoch, after.changed) == (0, {A: MOVED, B: START})
 
 
 def test_a_leader_without_room_for_a_session_gets_full_requests() -> None:
@@ -65,6 +74,6 @@ def test_a_lost_response_closes_the_session() -> None:
     session = established()
     session.next_request({A: MOVED})
     session.interrupted()
-    after = session.next_request({A: MOVED})
+    after = session.next_request({}, [B])
     assert (after.session_id, after.epoch) == (77, 0)
     assert after.changed == {A: MOVED}

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from ottla.base.tasks import Tasks
 from ottla.replication.fetcher import Dependencies, ReplicaFetchers
-from ottla.replication.follower_fetches import Limits
+from ottla.replication.follower_fetches import FollowerFetchLimits
 from ottla.replication.traffic.throttle import ReplicationTraffic
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from tests.handlers.logs import LogsBroker
@@ -54,7 +54,7 @@ def fetchers_of(
             tasks=tasks,
             connect=lambda _: cast(Any, leader),
             broker_epoch=lambda: 1,
-            limits=lambda: Limits(backoff_seconds=backoff_seconds),
+            limits=lambda: FollowerFetchLimits(backoff_seconds=backoff_seconds),
             traffic=ReplicationTraffic(),
             timeout_seconds=lambda: 30.0,
             lost=lambda number: events.append(f"lost {number}"),

@@ -1,14 +1,16 @@
 """The requests of a follower, and the effects of the responses."""
 
+import random
+
 import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.follower_fetches import (
     Diverged,
-    Fetched,
+    FetchedPartition,
     Followed,
     FollowerFetches,
-    Limits,
+    FollowerFetchLimits,
     OutOfRange,
 )
 from ottla.wire.messages.fetch import (
@@ -22,7 +24,7 @@ from ottla.wire.messages.fetch import (
 TOPIC = b"t" * 16
 KEY = (TOPIC, 0)
 BACKOFF = 1.0
-LIMITS = Limits()
+LIMITS = FollowerFetchLimits()
 
 
 def fetches(*, offset: int = 7, last_epoch: int = 3) -> tuple[FollowerFetches, Followed]:
@@ -66,7 +68,7 @@ def test_records_continue_the_log_at_the_requested_offset() -> None:
     result, followed = fetches()
     requested(result)
     (effect,) = result.received(response(records=b"x", high_watermark=6), 0.0, BACKOFF)
-    assert isinstance(effect, Fetched)
+    assert isinstance(effect, FetchedPartition)
     assert effect.followed is followed
     assert effect.data.high_watermark == 6
 
@@ -196,3 +198,73 @@ def test_a_refused_request_is_repeated_after_the_back_off() -> None:
     refused = FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
     result.received(refused, 5.0, BACKOFF)
     assert result.next_due_at() == 6.0
+
+
+def test_a_request_costs_as_much_as_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a thousand partitions a request reads only the one that moved."""
+    result = FollowerFetches(2)
+    followed = [Followed("orders", (TOPIC, number), 4) for number in range(1000)]
+    for one in followed:
+        result.follow(one)
+    requested(result)
+    result.received(FetchResponse(session_id=5), 0.0, BACKOFF)
+    positions: list[int] = []
+    original = Followed.position
+    monkeypatch.setattr(
+        Followed, "position", lambda one: positions.append(one.key[1]) or original(one)
+    )
+    followed[7].move_to(1, 4, 0)
+    followed[8].move_to(0, -1, 0)
+    request = requested(result)
+    assert positions == [7]
+    assert [item.partition for item in request.topics[0].partitions] == [7]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_session_of_the_leader_has_the_due_partitions(seed: int) -> None:
+    """After any sequence of changes, pauses and lost responses, the leader knows the positions of
+    all partitions that are due, and of no other.
+    """
+    rng, result, known, now = random.Random(seed), FollowerFetches(2), {}, 0.0
+    followed: dict[int, Followed] = {}
+    for _ in range(300):
+        now += rng.choice((0.0, 0.3))
+        number = rng.randrange(6)
+        one = followed.get(number)
+        action = rng.randrange(8)
+        if action < 2 or one is None:
+            followed[number] = Followed("orders", (TOPIC, number), rng.randrange(9))
+            result.follow(followed[number])
+        elif action == 2:
+            result.unfollow((TOPIC, number))
+            del followed[number]
+        elif action == 3:
+            one.move_to(rng.randrange(9), 4, 0)
+        elif action == 4:
+            one.due_at = now + rng.random()
+        elif action == 5:
+            one.is_failed = rng.random() < 0.5
+        due = {
+            key: (one.offset, one.leader_epoch) for key, one in followed.items() if one.is_due(now)
+        }
+        request = result.next_request(now, 99, LIMITS)
+        if request is None:
+            assert not due
+            due_at = result.next_due_at()
+            waiting = [one.due_at for one in followed.values() if not one.is_failed]
+            assert due_at == (min(waiting) if waiting else None)
+            continue
+        if request.session_epoch == 0:
+            known.clear()
+        for forgotten in request.forgotten_topics_data:
+            for item in forgotten.partitions:
+                del known[item]
+        for topic in request.topics:
+            for item in topic.partitions:
+                known[item.partition] = item.fetch_offset, item.current_leader_epoch
+        assert known == due
+        if rng.random() < 0.1:
+            result.interrupted(now, 0.0)
+        else:
+            code = ErrorCode.INVALID_FETCH_SESSION_EPOCH if rng.random() < 0.1 else ErrorCode.NONE
+            result.received(FetchResponse(session_id=5, error_code=int(code)), now, BACKOFF)

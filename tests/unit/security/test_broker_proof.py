@@ -4,7 +4,7 @@ import pytest
 
 from ottla.security.broker_proof import (
     NUMBER_BYTES,
-    Keys,
+    KeysByGeneration,
     ProofError,
     ProofOfBroker,
     ProofToPeer,
@@ -93,7 +93,7 @@ OLD, NEW, NEXT = b"1" * 32, b"2" * 32, b"5" * 32
     ],
 )
 def test_brokers_use_the_newest_key_that_both_know(
-    broker_keys: Keys, peer_keys: Keys, generation: int
+    broker_keys: KeysByGeneration, peer_keys: KeysByGeneration, generation: int
 ) -> None:
     """While a secret is replaced, one of them learns of it before the other."""
     broker, peer = ProofOfBroker(broker_keys, 7, A), ProofToPeer(peer_keys, B)

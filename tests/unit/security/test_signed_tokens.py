@@ -10,7 +10,7 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OctKey, RSAKey
 
 from ottla.security.oauth import Bearer, TokenRefused
-from ottla.security.signed_tokens import Keys, SignedRules, read_keys, signed
+from ottla.security.signed_tokens import SignedRules, read_keys, signed
 from tests.identity_provider import rsa_key
 
 NOW_MS = 1_000_000_000
@@ -20,7 +20,7 @@ EC = ECKey.generate_key("P-256", {"kid": "ec"})
 
 
 @functools.cache
-def keys() -> Keys:
+def keys() -> KeySet:
     """Return the public keys of the issuer."""
     return read_keys(json.dumps(KeySet([rsa_key("rsa"), EC]).as_dict(private=False)).encode())
 

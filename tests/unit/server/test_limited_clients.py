@@ -10,7 +10,7 @@ from ottla.base.options import Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
 from ottla.server.quotas.clients import client_quotas
-from ottla.server.transport.apis import Row
+from ottla.server.transport.apis import ApiRow
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -32,7 +32,7 @@ class Clock:
 class LimitedDesk(Desk):
     """A dispatcher that enforces quotas, with none set at first."""
 
-    def __init__(self, tasks: Tasks, *rows: Row) -> None:
+    def __init__(self, tasks: Tasks, *rows: ApiRow) -> None:
         self.clock = Clock()
         super().__init__(tasks, *rows)
         dispatcher: Any = self.wire.connection._handle.__self__  # type: ignore[attr-defined]
@@ -65,7 +65,7 @@ def busy(desk: Callable[[], LimitedDesk], seconds: float, response: Any) -> Call
 async def test_client_beyond_its_request_time_is_throttled_and_muted(tasks: Tasks) -> None:
     """The response is sent at once with the throttle time, and the next request has to wait."""
     handle = busy(lambda: desk, 0.3, DescribeClusterResponse)
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit(request_percentage="2")
     desk.send(DescribeClusterRequest(), 1)
     ((_, response),) = desk.answers(DescribeClusterResponse, 1)
@@ -78,7 +78,7 @@ async def test_client_beyond_its_request_time_is_throttled_and_muted(tasks: Task
 async def test_unlimited_clients_are_not_throttled(tasks: Tasks) -> None:
     """Other clients get no throttle time and are not measured."""
     handle = busy(lambda: desk, 100, DescribeClusterResponse)
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.limit("somebody else", request_percentage="1")
     desk.send(DescribeClusterRequest(), 1)
     ((_, response),) = desk.answers(DescribeClusterResponse, 1)
@@ -89,7 +89,7 @@ async def test_unlimited_clients_are_not_throttled(tasks: Tasks) -> None:
 async def test_requests_between_brokers_are_exempt(tasks: Tasks) -> None:
     """Requests between brokers are never throttled, as in Kafka."""
     handle = busy(lambda: desk, 100, DescribeClusterResponse)
-    row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_among_brokers=True)
+    row = ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_among_brokers=True)
     desk = LimitedDesk(tasks, row)
     desk.limit(request_percentage="1")
     desk.send(DescribeClusterRequest(), 1)
@@ -101,7 +101,7 @@ async def test_requests_between_brokers_are_exempt(tasks: Tasks) -> None:
 async def test_quota_applies_from_the_next_request(tasks: Tasks) -> None:
     """A new, changed or removed quota applies to open connections."""
     handle = busy(lambda: desk, 0.01, DescribeClusterResponse)
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
 
     def throttle_ms() -> int:
         desk.send(DescribeClusterRequest(), 1)
@@ -129,7 +129,7 @@ async def test_request_with_a_future_is_settled_when_it_is_done(tasks: Tasks) ->
         futures.append(asyncio.get_running_loop().create_future())
         return futures[-1]
 
-    row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_read_ahead=True)
+    row = ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_read_ahead=True)
     desk = LimitedDesk(tasks, row)
     desk.limit(request_percentage="2.5")
     desk.send(DescribeClusterRequest(), 1)
@@ -154,7 +154,7 @@ async def test_the_steps_of_a_task_are_counted(tasks: Tasks) -> None:
         desk.clock.now += 0.2
         return ListGroupsResponse()
 
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.LIST_GROUPS, handle)))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.LIST_GROUPS, handle)))
     desk.limit(request_percentage="3.9")
     desk.send(ListGroupsRequest(), 4)
     await turn()
@@ -170,7 +170,7 @@ async def test_the_steps_of_a_task_are_counted(tasks: Tasks) -> None:
 async def test_cached_response_is_not_used_for_a_limited_client(tasks: Tasks) -> None:
     """A cached response has no throttle time."""
     handle = busy(lambda: desk, 0.1, MetadataResponse)
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.METADATA, handle), is_cached=True))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.METADATA, handle), is_cached=True))
     desk.send(MetadataRequest(topics=[]), 9)
     desk.limit(request_percentage="0.5")
     desk.send(MetadataRequest(topics=[]), 9)
@@ -186,7 +186,7 @@ async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
     def handle(context: Any, request: ProduceRequest) -> ProduceResponse | None:
         return ProduceResponse() if request.acks else None
 
-    desk = LimitedDesk(tasks, Row(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))
+    desk = LimitedDesk(tasks, ApiRow(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))
     desk.limit(producer_byte_rate="1")
     desk.send(ProduceRequest(transactional_id=None, acks=1, timeout_ms=1000, topic_data=[]), 9)
     ((_, response),) = desk.answers(ProduceResponse, 9)
@@ -194,7 +194,7 @@ async def test_produced_bytes_are_the_whole_request(tasks: Tasks) -> None:
     assert response.throttle_time_ms == 1000 * (FRAME_BYTES - 10)
     assert desk.wire.connection.is_muted
 
-    silent = LimitedDesk(tasks, Row(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))
+    silent = LimitedDesk(tasks, ApiRow(handler(ApiKey.PRODUCE, handle), is_read_ahead=True))
     silent.limit(producer_byte_rate="1")
     silent.send(ProduceRequest(transactional_id=None, acks=0, timeout_ms=1000, topic_data=[]), 9)
     assert silent.answers(ProduceResponse, 9) == []

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from ottla.tools.generate import alert_rules, grafana_dashboard, prometheus_config, systemd, writing
-from ottla.tools.generate.alert_rules import Limits
+from ottla.tools.generate.alert_rules import AlertThresholds
 from ottla.tools.main import run
 
 
@@ -58,7 +58,7 @@ def test_queries_have_legends_and_units() -> None:
 
 def test_rules_are_yaml_with_a_remedy_each() -> None:
     """Names are unique; every alert has a severity, a summary and what to do."""
-    text = alert_rules.text_of(Limits("kafka", 60, 20))
+    text = alert_rules.text_of(AlertThresholds("kafka", 60, 20))
     (group,) = yaml.safe_load(text)["groups"]
     names = [rule["alert"] for rule in group["rules"]]
     assert len(names) == len(set(names)) == 17
@@ -74,7 +74,9 @@ def test_rules_are_yaml_with_a_remedy_each() -> None:
 def test_alert_of_damaged_partitions_covers_each_reason() -> None:
     """The gauge counts damaged records, failed maintenance, and logs that must be recovered."""
     (rule,) = [
-        rule for rule in alert_rules.rules(Limits()) if rule.name == "OttlaDamagedPartitions"
+        rule
+        for rule in alert_rules.rules(AlertThresholds())
+        if rule.name == "OttlaDamagedPartitions"
     ]
     for reason in ("damaged records", "failed maintenance", "recovered at the next start"):
         assert reason in rule.summary
@@ -180,7 +182,7 @@ def test_json_of_a_written_file_has_its_name(
     assert run(["generate", "alert-rules", "--to", str(path), "--output", "json"]) == 0
     printed = capsys.readouterr()
     assert (json.loads(printed.out), printed.err) == ({"file": str(path)}, "")
-    assert path.read_text("utf-8") == alert_rules.text_of(Limits())
+    assert path.read_text("utf-8") == alert_rules.text_of(AlertThresholds())
 
 
 def test_invalid_target_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.tools import output
-from ottla.tools.output import Output, Progress, count_text, render_table
+from ottla.tools.output import Output, ProgressBar, count_text, render_table
 
 ROWS = [{"name": "a", "count": 1, "extra": "x"}, {"name": "long", "count": None, "extra": []}]
 
@@ -75,7 +75,7 @@ def test_a_bar_appears_only_for_long_work_on_a_terminal(
 ) -> None:
     """Short work is finished before a bar could be read."""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    with Progress("Reading", 10) as progress:
+    with ProgressBar("Reading", 10) as progress:
         progress.advance(1)
         assert capsys.readouterr().err == ""
         clock[0] = 5.0
@@ -89,7 +89,7 @@ def test_no_bar_is_written_to_a_pipe(
     """If standard error is no terminal, nothing is written and rich is not imported."""
     imported: list[Any] = []
     monkeypatch.setattr(importlib, "import_module", imported.append)
-    with Progress("Reading", 10) as progress:
+    with ProgressBar("Reading", 10) as progress:
         clock[0] = 5.0
         progress.advance(10)
     assert (capsys.readouterr().err, imported) == ("", [])

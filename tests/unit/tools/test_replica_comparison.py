@@ -2,12 +2,12 @@
 
 from typing import cast
 
-from ottla.tools.replica.comparing import Finding, Rules, compare
+from ottla.tools.replica.comparing import ComparisonRules, Finding, compare
 from ottla.tools.replica.reading import Content, Replica, split
 from ottla.wire.records.records import Record, encode_batch
 
-EXACT = Rules(is_compacted=False, wait_s=0)
-COMPACTED = Rules(is_compacted=True, wait_s=0)
+EXACT = ComparisonRules(is_compacted=False, wait_s=0)
+COMPACTED = ComparisonRules(is_compacted=True, wait_s=0)
 
 
 class FakeReplica:
@@ -29,7 +29,7 @@ class FakeReplica:
         return Content(0, self._high_watermark, batches[:2])
 
 
-def result(leader: FakeReplica, follower: FakeReplica, rules: Rules) -> Finding | None:
+def result(leader: FakeReplica, follower: FakeReplica, rules: ComparisonRules) -> Finding | None:
     """Compare the offsets 0 to 4."""
     counted: list[int] = []
     pair = cast(Replica, leader), cast(Replica, follower)

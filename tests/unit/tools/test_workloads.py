@@ -12,9 +12,9 @@ from ottla.tools.workloads.plan import (
     ACTIONS,
     ConsumePlan,
     FaultPlan,
-    Plan,
     ProducePlan,
     TopicPlan,
+    WorkloadPlan,
     parse_plan,
 )
 from ottla.tools.workloads.running import run_plan
@@ -145,7 +145,7 @@ def test_example_has_every_key(tmp_path: Path, capsys: pytest.CaptureFixture[str
     capsys.readouterr()
     assert main.run(["perf", "workload", "--example"]) == 0
     assert capsys.readouterr().out == text
-    plans = (Plan, TopicPlan, ProducePlan, ConsumePlan)
+    plans = (WorkloadPlan, TopicPlan, ProducePlan, ConsumePlan)
     keys = {row.name for plan in plans for row in fields(plan)} - {"faults"} | {
         "for",
         "delay",
@@ -163,7 +163,7 @@ def test_check_runs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert capsys.readouterr().out == f"{file}: no problems found.\n"
 
 
-def _plan(text: str) -> Plan:
+def _plan(text: str) -> WorkloadPlan:
     return parse_plan(f'duration = "60s"\n{text}')
 
 

@@ -19,7 +19,7 @@ from ottla.cluster.zk.tree_server import TreeServer
 from ottla.net.listener import RealNet
 from ottla.tools import main
 from ottla.tools.zookeeper import nodes
-from ottla.tools.zookeeper.results import Event, event_text, lines_of
+from ottla.tools.zookeeper.results import WatchedEvent, event_text, lines_of
 
 Run = Callable[[str], Awaitable[list[str]]]
 
@@ -135,7 +135,7 @@ async def test_command_that_is_written_wrongly_shows_its_usage(
 
 async def test_watch_announces_every_change(session: LiveSession, run: Run) -> None:
     """A watched node is watched again after each change."""
-    announced: asyncio.Queue[Event] = asyncio.Queue()
+    announced: asyncio.Queue[WatchedEvent] = asyncio.Queue()
     await nodes.run(session, "watch", ["/a"], announced.put_nowait)
     events = []
     for line in ("create /a", "set /a 1", "create /a/b", "delete /a/b", "delete /a"):

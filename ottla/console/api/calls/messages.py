@@ -6,6 +6,7 @@ Not done: a live tail; poll `search_messages` with `next_positions` instead.
 from dataclasses import replace
 
 from ottla.base.errors import ConfigError
+from ottla.base.search.conditions import Condition, Field, Operator
 from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model.messages.browsing import (
@@ -16,7 +17,6 @@ from ottla.console.model.messages.browsing import (
     browse,
     read_message,
 )
-from ottla.console.model.messages.filters import Condition, Field, Operator
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.producing import ProduceRequest, ProduceResult, produce
 from ottla.operations.survey.connections import ClusterConnection
@@ -35,7 +35,7 @@ def read_messages(
     masking: tuple[MaskingRule, ...] = (),
 ) -> BrowseResult:
     """Return records of a topic. `start` is the offset, or the time in ms, that `seek` needs;
-    `contains` is a text in key, value or a header.
+    `contains` is a text in key, value or a header; `search_messages` has more filters.
     """
     conditions = (Condition(Field.ANY, Operator.CONTAINS, contains),) if contains else ()
     request = BrowseRequest(
@@ -57,9 +57,9 @@ def search_messages(
     request: BrowseRequest,
     masking: tuple[MaskingRule, ...] = (),
 ) -> BrowseResult:
-    """Search records by conditions on keys, values (text, RE2, JSON path), headers and time.
-    Continue with `next_positions` as `positions` until they are empty. A search ends after a minute
-    at most.
+    """Search records by time and by a filter on keys, values and headers: `where` is a text, and
+    `conditions` are objects. Continue with `next_positions` as `positions` until they are empty.
+    A search ends after a minute at most.
     """
     if request.topic != topic:
         raise ConfigError(f"body.request.topic must be {topic!r}, as in the address")

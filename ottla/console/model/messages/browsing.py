@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
-from ottla.console.model.messages.filters import needle_of
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
@@ -138,7 +137,7 @@ class _Search:
         self._is_backward = request.seek is Seek.NEWEST
         self._builder = RowBuilder(request)
         self._lows, self._highs, leaders = search_bounds(connection, request)
-        self._remote = remote_search(connection, request, leaders)
+        self._remote = remote_search(connection, request, self._builder.conditions, leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.
         self._cursors = dict(self._highs if self._is_backward else self._lows)
         self._needed = request.limit
@@ -228,7 +227,7 @@ class _Search:
 
     def _first_window(self) -> int:
         count = max(1, len(self._cursors))
-        if self._request.conditions:
+        if self._builder.conditions:
             return max(1000, min(self._request.limit, _WINDOW_MAX // count))
         return max(1, min(self._request.limit, _WINDOW_MAX // count))
 
@@ -262,13 +261,12 @@ class _Search:
         """Yield progress; return the matches, the scan, and the reason if it was interrupted."""
         request = self._request
         limits = FetchLimits(is_committed=request.is_read_committed)
-        if not request.conditions:
+        if not self._builder.conditions:
             limits = FetchLimits(
                 partition_bytes=_PAGE_PARTITION_BYTES, is_committed=request.is_read_committed
             )
-        # Conditions compare masked values, whose bytes may differ.
-        needle = None if request.masking else needle_of(request.conditions)
-        scan = Scan(self._connection, request.topic, self._spans(window), limits, needle)
+        is_wanted = self._builder.can_match
+        scan = Scan(self._connection, request.topic, self._spans(window), limits, is_wanted)
         matches = {n: _Matches(self._needed, self._is_backward) for n in scan.spans}
         while not scan.is_done:
             for part in scan.step():

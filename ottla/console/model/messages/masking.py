@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.text.json_paths import JsonPath, malformed
-from ottla.console.model.messages.patterns import Pattern
+from ottla.base.text.patterns import Expression
 
 MASK = "******"
 """The text that replaces hidden parts."""
@@ -32,7 +32,7 @@ class MaskingRule:
 
 def applies(rule: MaskingRule, topic: str) -> bool:
     """Return True if a rule hides parts of a topic's records."""
-    return Pattern(rule.topics).matches(topic)
+    return Expression(rule.topics).matches(topic)
 
 
 def require_unmasked(rules: Sequence[MaskingRule], topic: str, purpose: str) -> None:
@@ -126,5 +126,5 @@ def _header_mask(rule: MaskingRule) -> _Mask:
 def _hiding(pattern: str) -> Callable[[str], str]:
     if not pattern:
         return lambda text: MASK
-    compiled = Pattern(pattern)
+    compiled = Expression(pattern)
     return lambda text: compiled.replace(text, MASK)

@@ -1,7 +1,8 @@
 """Rows from records: masking, conditions, decoding."""
 
+from ottla.base.search.language import parse_filter
+from ottla.base.search.matching import Matcher
 from ottla.console.model.messages.decoding import decode_optional
-from ottla.console.model.messages.filters import compile_conditions
 from ottla.console.model.messages.masking import Masking
 from ottla.console.model.messages.values import BrowseRequest, MessageRow
 from ottla.wire.records.records import Record
@@ -12,9 +13,15 @@ class RowBuilder:
 
     def __init__(self, request: BrowseRequest) -> None:
         self._request = request
-        self._matches = compile_conditions(request.conditions)
-        self._has_conditions = bool(request.conditions)
+        self.conditions = (*request.conditions, *parse_filter(request.where))
+        self._matcher = Matcher(self.conditions)
         self._masking = Masking(request.masking, request.topic)
+
+    def can_match(self, body: bytes) -> bool:
+        """Return False if no record of a batch matches. Conditions compare masked values, whose
+        bytes may differ.
+        """
+        return bool(self._masking) or self._matcher.can_match(body)
 
     def build(
         self, partition: int, record: Record, *, is_log_append_time: bool
@@ -27,7 +34,7 @@ class RowBuilder:
         if self._masking:
             key, value = self._masking.key(key), self._masking.value(value)
             headers = self._masking.headers(headers)
-        if self._has_conditions and not self._matches(key, value, headers):
+        if self.conditions and not self._matcher.matches(key, value, headers):
             return None
         limit = request.text_limit
         return MessageRow(

@@ -4,7 +4,7 @@ The scanner follows leaders that move. A batch that cannot be decoded is counted
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from ottla.operations.survey.nodes import ask_nodes
 from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.control import ControlType, control_type
-from ottla.wire.records.records import Record, decode_batch, read_body, whole_batches
+from ottla.wire.records.records import Record, decode_batch, iterate_batch, whole_batches
 
 # A batch that decompresses to more is skipped: it could be a bomb.
 _BATCH_BYTES_MAX = 64 << 20
@@ -58,14 +58,14 @@ def select_partitions(topic: Topic, selected: Sequence[int]) -> list[int]:
 class Scan:
     """A scan in progress; `positions` are the next offsets, and `step` advances them.
 
-    `needle` are bytes that every record of interest contains: other batches are not decoded.
+    Batches for whose encoded records `is_wanted` returns False are not decoded.
     """
 
     connection: ClusterConnection
     topic: str
     spans: Mapping[int, Span]
     limits: FetchLimits = field(default_factory=FetchLimits)
-    needle: bytes | None = None
+    is_wanted: Callable[[bytes], bool] = bool
     positions: dict[int, int] = field(init=False)
     scanned_bytes: int = 0
     damaged: int = 0
@@ -195,11 +195,15 @@ class Scan:
         if header.is_control or position < 0:
             return []
         try:
-            if self.needle is not None:
-                body = read_body(data.records, position, header, max_bytes=_BATCH_BYTES_MAX)
-                if self.needle not in body:
-                    return []
-            return decode_batch(data.records, position, header=header, max_bytes=_BATCH_BYTES_MAX)
+            return list(
+                iterate_batch(
+                    data.records,
+                    position,
+                    header,
+                    max_bytes=_BATCH_BYTES_MAX,
+                    is_wanted=self.is_wanted,
+                )
+            )
         except ApiError:
             self.damaged += 1
             return []

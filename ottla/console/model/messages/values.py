@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from ottla.base.search.conditions import Condition
 from ottla.console.model.messages.decoding import Decoded, Format
-from ottla.console.model.messages.filters import Condition
 from ottla.console.model.messages.masking import MaskingRule
 
 Cancelled = Callable[[], bool]
@@ -32,8 +32,10 @@ class BrowseRequest:
 
     `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP;
     `until_ms` excludes records from this time on. `positions` (partition, offset) continues an
-    earlier result and replaces `seek`. At most `limit` records (1 to 10 000) are returned and
-    `scan_limit` are read (None: to the end at the time of the call).
+    earlier result and replaces `seek`. `where` is a text of the language of filters
+    (docs/search.md), and `conditions` are the same as objects: all must match. At most `limit`
+    records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the time of
+    the call).
     """
 
     topic: str
@@ -45,6 +47,7 @@ class BrowseRequest:
     limit: int = 100
     scan_limit: int | None = None
     timeout_s: float = 30.0
+    where: str = ""
     conditions: tuple[Condition, ...] = ()
     key_format: Format = Format.AUTO
     value_format: Format = Format.AUTO

@@ -8,6 +8,10 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.console.accounts.roles import Role
 from ottla.console.fields import Fields
 from ottla.console.model.acls_users_quotas import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
     Acl,
     create_acl,
     delete_acl,
@@ -20,14 +24,9 @@ from ottla.console.model.acls_users_quotas import (
 )
 from ottla.console.page import Action, Done, Page, View
 
-_RESOURCES = ("topic", "group", "cluster", "transactional_id", "delegation_token", "user")
-_PATTERNS = ("literal", "prefixed")
-_OPERATIONS = (
-    "read", "write", "create", "delete", "alter", "describe", "cluster_action",
-    "describe_configs", "alter_configs", "idempotent_write", "create_tokens", "describe_tokens",
-    "two_phase_commit", "all",
-)  # fmt: skip
-_PERMISSIONS = ("allow", "deny")
+# The most used ones first.
+_OPERATIONS = (*OPERATIONS[1:], OPERATIONS[0])
+_PERMISSIONS = PERMISSIONS[::-1]
 _MECHANISMS = ("SCRAM-SHA-512", "SCRAM-SHA-256")
 _FIELDS = (
     "resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission",
@@ -54,8 +53,8 @@ def show(view: View) -> Mapping[str, Any]:
         "reason": reason,
         "users": list_users(view.cluster) if support.users else [],
         "q": view.query.text("q"),
-        "resources": _RESOURCES,
-        "patterns": _PATTERNS,
+        "resources": RESOURCE_TYPES,
+        "patterns": PATTERN_TYPES,
         "operations": _OPERATIONS,
         "permissions": _PERMISSIONS,
         "mechanisms": _MECHANISMS,

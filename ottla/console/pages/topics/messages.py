@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
 from ottla.console.fields import Fields
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
@@ -19,7 +20,6 @@ from ottla.console.model.messages.browsing import (
     tail,
 )
 from ottla.console.model.messages.decoding import Format
-from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 from ottla.operations.numbers import INT_MAX, natural_number
@@ -131,6 +131,7 @@ def browse_request(view: View) -> BrowseRequest:
         timestamp_ms=parse_time(query.text("from")) if query.text("from") else 0,
         until_ms=parse_time(query.text("until")) if query.text("until") else None,
         limit=min(query.integer("limit", 50, least=1), _LIMITS[-1]),
+        where=query.text("where"),
         conditions=tuple(_conditions(query)),
         key_format=_option(Format, query.text("key_format", Format.AUTO), "key_format"),
         value_format=_option(Format, query.text("value_format", Format.AUTO), "value_format"),

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterable
 
 from ottla.base.errors import ApiError
-from ottla.coordinators.consumer.regex.patterns import Pattern
+from ottla.coordinators.consumer.regex.patterns import SubscriptionPattern
 from ottla.coordinators.consumer.state import ResolvedRegex
 from ottla.coordinators.consumer.transition import Topics
 
@@ -61,11 +61,11 @@ class Lookup:
         }
 
 
-def _compiled(regexes: Iterable[str]) -> dict[str, Pattern]:
+def _compiled(regexes: Iterable[str]) -> dict[str, SubscriptionPattern]:
     patterns = {}
     for regex in regexes:
         try:
-            patterns[regex] = Pattern(regex)
+            patterns[regex] = SubscriptionPattern(regex)
         except ApiError as error:
             # It was valid when it was stored: another version of RE2 must have accepted it.
             _log.error("regular expression ignored error=%s", error)

@@ -28,7 +28,14 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.client.transaction import LOST, Producer, Transaction, begin, find_lost, list_open
+from ottla.client.transaction import (
+    LOST,
+    ProducerIdAndEpoch,
+    Transaction,
+    begin,
+    find_lost,
+    list_open,
+)
 from ottla.streams.spark.connector.ledger import Ledger, LedgerEntry
 
 Write = Callable[[Transaction], int]
@@ -55,7 +62,7 @@ class Share:
 
     attempt: Attempt
     entry: LedgerEntry
-    producer: Producer | None
+    producer: ProducerIdAndEpoch | None
     records: int
     begun_at: float
     is_recovered: bool
@@ -193,7 +200,7 @@ def _check_alive(
 
 def _complete(
     brokers: Brokers, ledger: Ledger, entry: LedgerEntry, shares: Sequence[Share]
-) -> tuple[Producer | None, ...]:
+) -> tuple[ProducerIdAndEpoch | None, ...]:
     """Commit decided transactions of tasks that no longer exist; return the batch's transactions."""
     without_share = entry.transactions[len(shares) :]
     again = [share for share in shares if not share.is_recovered]
@@ -226,7 +233,10 @@ def _give_up(brokers: Brokers, transactions: Sequence[Transaction]) -> None:
 
 
 def _sweep(
-    brokers: Brokers, ledger: Ledger, producers: Sequence[Producer | None], timeout_ms: int
+    brokers: Brokers,
+    ledger: Ledger,
+    producers: Sequence[ProducerIdAndEpoch | None],
+    timeout_ms: int,
 ) -> None:
     """Abort open transactions of earlier runs, except the transactions of tasks that wrote in this
     batch.

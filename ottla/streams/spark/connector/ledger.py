@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import CommittedOffset, committed_offsets
 from ottla.client.brokers import Brokers
-from ottla.client.transaction import LOST, Producer, Transaction, begin
+from ottla.client.transaction import LOST, ProducerIdAndEpoch, Transaction, begin
 
 # A partition that always exists.
 _COMMIT_PARTITION = ("__consumer_offsets", 0)
@@ -34,7 +34,7 @@ _PATIENCE_S_MAX = 3.0
 _POLL_S = 0.02
 _ATTEMPTS_MAX = 20
 _RUNS_KEPT = 4
-NOBODY = Producer(-1, -1)
+NOBODY = ProducerIdAndEpoch(-1, -1)
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class LedgerEntry:
     """
 
     run_id: str = ""
-    committer: Producer = NOBODY
+    committer: ProducerIdAndEpoch = NOBODY
     batch_id: int = -1
-    transactions: tuple[Producer | None, ...] = ()
+    transactions: tuple[ProducerIdAndEpoch | None, ...] = ()
     earlier: tuple[str, ...] = ()
 
-    def taken_over(self, run_id: str, committer: Producer) -> "LedgerEntry":
+    def taken_over(self, run_id: str, committer: ProducerIdAndEpoch) -> "LedgerEntry":
         """Return the entry after a take-over by a run; two tasks of one run may both take over."""
         if run_id == self.run_id:
             return replace(self, committer=committer)
@@ -81,9 +81,10 @@ class LedgerEntry:
             text = zlib.decompress(base64.b85decode(text.removeprefix(_PACKED))).decode()
         run_id, committer, transactions, *earlier = json.loads(text)
         producers = tuple(
-            Producer(*transaction) if transaction else None for transaction in transactions
+            ProducerIdAndEpoch(*transaction) if transaction else None
+            for transaction in transactions
         )
-        return cls(run_id, Producer(*committer), batch_id, producers, tuple(earlier))
+        return cls(run_id, ProducerIdAndEpoch(*committer), batch_id, producers, tuple(earlier))
 
 
 class Ledger:

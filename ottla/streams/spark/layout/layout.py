@@ -89,7 +89,7 @@ class SubTopology:
 
 
 @dataclass(frozen=True)
-class Route:
+class TaskRoute:
     """A sub-topology that reads a topic, and the rule that maps records to its tasks."""
 
     sub_topology_number: int
@@ -101,9 +101,9 @@ class Layout:
     """All tasks of a query, and the routes of records between them."""
 
     sub_topologies: tuple[SubTopology, ...]
-    routes: Mapping[str, tuple[Route, ...]]
+    routes: Mapping[str, tuple[TaskRoute, ...]]
     """By topic, for all topics that are read from the broker."""
-    patterns: tuple[tuple[str, Route], ...]
+    patterns: tuple[tuple[str, TaskRoute], ...]
     shuffled: Mapping[str, int]
     """By internal topic that is a shuffle, the number of the sub-topology that reads it."""
     created: Mapping[str, int]
@@ -166,7 +166,7 @@ class Layout:
         """Return the sub-topology of a task."""
         return self.sub_topologies[bisect_right(self._first_tasks, task) - 1]
 
-    def routes_of(self, topic: str) -> tuple[Route, ...]:
+    def routes_of(self, topic: str) -> tuple[TaskRoute, ...]:
         """Return the routes of a topic's records."""
         result = self.routes.get(topic)
         if result is None:
@@ -398,8 +398,8 @@ def _finish(
     parts: list[_Part], counts: Mapping[str, int], looped: set[str], clock_topic: str | None
 ) -> Layout:
     sub_topologies: list[SubTopology] = []
-    routes: dict[str, tuple[Route, ...]] = {}
-    patterns: list[tuple[str, Route]] = []
+    routes: dict[str, tuple[TaskRoute, ...]] = {}
+    patterns: list[tuple[str, TaskRoute]] = []
     shuffled: dict[str, int] = {}
     for number, part in enumerate(parts):
         first = sub_topologies[-1].tasks.stop if sub_topologies else 0
@@ -412,7 +412,7 @@ def _finish(
         # If the numbers of partitions are multiples of the number of tasks, because topics have
         # grown, `partition % tasks` is still the task of a key.
         is_by_key = len(read_counts) > 1 and any(count % part.partitions for count in read_counts)
-        route = Route(number, Routing.BY_KEY if is_by_key else Routing.BY_PARTITION)
+        route = TaskRoute(number, Routing.BY_KEY if is_by_key else Routing.BY_PARTITION)
         for topic in part.reads:
             if topic in part.internal and topic not in looped:
                 shuffled[topic] = number
@@ -423,7 +423,7 @@ def _finish(
         ]
         for node in part.topology.nodes.values():
             if isinstance(node, Source) and node.is_global:
-                to_all = Route(number, Routing.TO_ALL)
+                to_all = TaskRoute(number, Routing.TO_ALL)
                 routes[node.topics[0]] = (*routes.get(node.topics[0], ()), to_all)
     created = {topic: counts[topic] for topic in looped}
     clocked = (

@@ -1,15 +1,25 @@
 """Mirrors a topic to another one, with the data needed to fail over: matching offsets, and consumer
 groups' offsets.
 
-Records keep partition, key, value, headers and timestamp. The source `ottla-mirror` is `ottla` with
-one addition: when Spark asks for the latest offsets, the previous micro-batch is completely written
-and none is in progress. At that moment the ends of both topics are stored as a point in the topic
-of offsets (see `ottla.operations.mirror.translation`).
+`ottla.operations.mirror` decides which copies are refused, creates the target, names the topic of
+offsets, and translates offsets, as for `ottla topic copy`. These facts differ, because Spark's
+executors move the records:
+
+* The position is the query's checkpoint; points only translate offsets of groups.
+* The range is the `start` of the pipeline's source, and it always follows.
+* Records are written in one transaction per micro-batch (exactly once), points without one: when
+  Spark asks for the latest offsets, the previous micro-batch is completely written and none is in
+  progress. At that moment the source `ottla-mirror`, which is `ottla` with this addition, stores
+  the ends of both topics as a point.
+* New partitions are found as `ottla` finds them; a target that lacks them fails the query.
+* A second mirror of the same checkpoint is fenced, another one is not noticed.
+* Progress, cancelling and limits (`max_records`) are Spark's.
 """
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,10 +33,15 @@ from ottla.client.admin.offsets import (
 )
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
-from ottla.client.table import read_table_of
-from ottla.operations.mirror.routes import Route, prepare, translated
-from ottla.operations.mirror.translation import Point, Translation
-from ottla.operations.offsets.resets import advance
+from ottla.operations.mirror.routes import (
+    Points,
+    Route,
+    prepare,
+    read_points,
+    translate_group,
+)
+from ottla.operations.mirror.targets import KEPT, cluster_id
+from ottla.operations.mirror.translation import Point
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
 from ottla.streams.spark.connector.options import cluster_options, security_in
 from ottla.streams.spark.connector.ranges import JsonOffsets, Offsets, from_json
@@ -39,7 +54,6 @@ _TOPICS = ("source_topic", "target_topic", "offsets_topic")
 # A point costs one record for each partition; this is the interval of points while records arrive
 # without a pause.
 _INTERVAL_S = 5.0
-_COLUMNS = ("key", "value", "headers", "timestamp", "partition")
 
 
 @dataclass(frozen=True)
@@ -59,26 +73,20 @@ class Mirror:
         return cls(source.topics[0].text, access, sink.topic.text, target, sink.offsets_topic)
 
     @property
-    def _route(self) -> Route:
+    def route(self) -> Route:
+        """The topics of the mirror."""
         return Route(self.source_topic, self.target_topic, self.offsets_topic)
 
     def prepare(self) -> None:
         """Create the target as a copy of the source, and the topic of offsets, if they do not
         exist.
 
-        Raises ConfigError if the target has fewer partitions than the source, or is the source.
+        Raises ConfigError if the target has fewer partitions than the source, is the source, or is
+        mirrored to the source.
         """
         with self.source.brokers() as source, self.target.brokers() as target:
-            prepare(source, target, self._route)
-
-    def translation(self) -> Translation:
-        """Return the current translation of offsets."""
-        with self.target.brokers() as brokers:
-            table = read_table_of(brokers, self.offsets_topic, columns=["key", "value"])
-        result = (
-            Point.decode(self.source_topic, row["key"], row["value"]) for row in table.to_pylist()
-        )
-        return Translation(point for point in result if point is not None)
+            source.settings, target.settings = self._settings()
+            prepare(source, target, self.route, follows=True)
 
     def translate(self, group_id: str) -> dict[int, int]:
         """Translate a group's offsets in the source, and commit them in the target; return them by
@@ -87,13 +95,15 @@ class Mirror:
         Offsets are never moved backwards. Nothing is committed while the group has members that
         read the target.
         """
-        translations = {self._route: self.translation()}
-        is_own = self.source.bootstrap == self.target.bootstrap
         with self.source.brokers() as source, self.target.brokers() as target:
-            targets = translated(source, translations, group_id)
-            if advance(target, group_id, targets, is_own=is_own) is None:
-                return {}
-        return {partition: offset for (_, partition), offset in targets.items()}
+            source.settings, target.settings = self._settings()
+            points, _ = read_points(target, self.route, cluster_id(source))
+            result = translate_group(source, target, {self.route: Points(points)}, group_id)
+        return {partition: offset for (_, partition), offset in result.offsets.items()}
+
+    def _settings(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return librdkafka's options of both clusters, with which points are read."""
+        return self.source.librdkafka_settings(), self.target.librdkafka_settings()
 
 
 def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:
@@ -104,7 +114,7 @@ def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: st
     own = {name: getattr(mirror, name) for name in _TOPICS} | cluster_options(mirror.target)
     options |= {f"{_PREFIX}{name}": value for name, value in own.items()}
     records = spark.readStream.format(MirrorSource.name()).options(**options).load()
-    return records.select(*_COLUMNS)
+    return records.select(*KEPT)
 
 
 class MirrorSource(OttlaSource):
@@ -141,6 +151,7 @@ class Notes:
         self._mirror = mirror
         self._settings = mirror.target.librdkafka_settings()
         self._interval_s = interval_s
+        self._cluster_id: str | None = None
         self._noted: Offsets = {}
         self._noted_at = -interval_s
 
@@ -154,13 +165,20 @@ class Notes:
         latest = {(mirror.target_topic, partition): LATEST for _, partition in changed}
         with mirror.target.brokers() as brokers:
             ends = list_offsets(brokers, latest)
+        source_id = self._source_id()
         with RecordProducer(mirror.target.bootstrap, self._settings) as producer:
             for (topic, partition), offset in sorted(changed.items()):
                 point = Point(partition, offset, ends[mirror.target_topic, partition].offset)
-                key, value = point.encode(topic)
+                key, value = point.encode(topic, source_id)
                 producer.send(mirror.offsets_topic, value, key=key)
         self._noted |= changed
         self._noted_at = now
+
+    def _source_id(self) -> str:
+        if self._cluster_id is None:
+            with self._mirror.source.brokers() as brokers:
+                self._cluster_id = cluster_id(brokers)
+        return self._cluster_id
 
 
 class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

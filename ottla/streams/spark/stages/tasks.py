@@ -19,7 +19,7 @@ import pyarrow as pa
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.spark.layout.envelopes import Envelope, Outbox, Slots, topic_records
 from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_changes
-from ottla.streams.spark.layout.layout import Layout, Route, Routing, SubTopology
+from ottla.streams.spark.layout.layout import Layout, Routing, SubTopology, TaskRoute
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.pages import PagedMaps, PageStore
 from ottla.streams.spark.stages.placement import (
@@ -100,7 +100,7 @@ class SourceStage:
 
     def _check_keys(
         self,
-        routes: Iterable[Route],
+        routes: Iterable[TaskRoute],
         topic: str,
         batch: tuple[int, pa.RecordBatch],
         partition_count: int,
@@ -136,7 +136,11 @@ class SourceStage:
         return self._outbox.envelope(task, topic, partition, first, records)
 
     def _send(
-        self, sub_topology: SubTopology, route: Route, topic: str, batch: tuple[int, pa.RecordBatch]
+        self,
+        sub_topology: SubTopology,
+        route: TaskRoute,
+        topic: str,
+        batch: tuple[int, pa.RecordBatch],
     ) -> Iterator[Envelope]:
         partition, records = batch
         own = partition % sub_topology.partitions

@@ -24,7 +24,7 @@ _PARTITION_BYTES = 8000
 _STALE_SECONDS = 15.0
 
 
-class Fetched(NamedTuple):
+class PolledRecords(NamedTuple):
     """Records as (offset, value), and the next position."""
 
     records: list[tuple[int, str]]
@@ -33,7 +33,7 @@ class Fetched(NamedTuple):
 
 async def fetch_records(
     client: ClusterClient, topic: str, partition: int, position: int, isolation_level: int
-) -> Fetched:
+) -> PolledRecords:
     """Fetch from a position on; raises Unavailable."""
     requested = fetch.FetchPartition(
         partition=partition, fetch_offset=position, partition_max_bytes=_PARTITION_BYTES
@@ -62,7 +62,7 @@ async def fetch_records(
     return _decode(bytes(records), position, aborted)
 
 
-def _decode(data: bytes, position: int, aborted: dict[int, list[int]]) -> Fetched:
+def _decode(data: bytes, position: int, aborted: dict[int, list[int]]) -> PolledRecords:
     """Return the records from `position` on, without control batches and aborted records."""
     aborting: set[int] = set()
     records: list[tuple[int, str]] = []
@@ -82,7 +82,7 @@ def _decode(data: bytes, position: int, aborted: dict[int, list[int]]) -> Fetche
         for record in decode_batch(data, batch_start, header=header):
             if record.offset >= position:
                 records.append((record.offset, (record.value or b"").split()[0].decode()))
-    return Fetched(records, end)
+    return PolledRecords(records, end)
 
 
 async def end_offset(

@@ -28,6 +28,7 @@ from ottla.testing.sim.cluster.groups import ConsumerProtocolMember, GroupMember
 from ottla.testing.sim.cluster.invariants import Invariants
 from ottla.testing.sim.cluster.movers import Mover
 from ottla.testing.sim.cluster.nemesis import Nemesis
+from ottla.testing.sim.cluster.operators import ClusterOperator
 from ottla.testing.sim.cluster.producers import IdempotentProducer, WeakProducer
 from ottla.testing.sim.cluster.replicas import divergences
 from ottla.testing.sim.cluster.scenario import Scenario, Schedule
@@ -53,7 +54,7 @@ TOPICS = (STRICT, LOOSE, JOINT)
 
 
 @dataclass
-class Result:
+class RunResult:
     """The result of one run; `problems` are the violations, each as one line.
 
     `recovery_seconds` is the simulated time from the end of the faults until every replica was in
@@ -88,7 +89,7 @@ class Result:
 
 def simulate(
     scenario: Scenario, seed: int, schedule: Schedule | None = None, *, keep_trace: int = 0
-) -> Result:
+) -> RunResult:
     """Run a scenario. A fault of the brokers is reported in the result and never raised."""
     # Cycles of dead brokers are collected between runs: during a run it takes a third of the time.
     was_enabled = gc.isenabled()
@@ -97,7 +98,7 @@ def simulate(
         with World(seed, keep_trace=keep_trace) as world:
             if schedule is None:
                 schedule = scenario.schedule(world.stream("schedule"))
-            run = _Run(world, scenario, Result(seed, schedule))
+            run = _Run(world, scenario, RunResult(seed, schedule))
             try:
                 world.run(run.play())
             except (AssertionError, ExceptionGroup, OSError, OttlaError) as error:
@@ -120,7 +121,7 @@ def _describe(error: BaseException) -> str:
 
 
 class _Run:
-    def __init__(self, world: World, scenario: Scenario, result: Result) -> None:
+    def __init__(self, world: World, scenario: Scenario, result: RunResult) -> None:
         self.result = result
         self._world = world
         self._scenario = scenario
@@ -166,6 +167,8 @@ class _Run:
             workers.append(ConsumerProtocolMember(work, f"m{number}", "assigned"))
         for number in range(counts.movers):
             workers.append(Mover(work, f"r{number}", self._scenario.replicas))
+        for number in range(counts.operators):
+            workers.append(ClusterOperator(work, f"o{number}", self._scenario.replicas))
         for number in range(counts.transactional):
             workers.append(TransactionalProducer(work, f"t{number}"))
         return workers
@@ -234,7 +237,7 @@ class _Run:
                 producers = [
                     worker
                     for worker in self._workers
-                    if not isinstance(worker, Consumer | GroupMember | Mover)
+                    if not isinstance(worker, Consumer | GroupMember | Mover | ClusterOperator)
                 ]
                 marks = {worker: worker.progress for worker in producers}
                 await cluster.until(

@@ -96,6 +96,7 @@ class Workers:
     # Of a group with the consumer protocol (KIP-848).
     consumer_members: int = 2
     movers: int = 0
+    operators: int = 0
 
 
 @dataclass(frozen=True)

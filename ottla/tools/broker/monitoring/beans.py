@@ -4,7 +4,6 @@ The URL of a Jolokia agent leads to the beans of a JVM.
 """
 
 import base64
-import http.client
 import json
 import re
 from collections.abc import Mapping
@@ -12,10 +11,12 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from ottla.base.errors import OttlaError
+from ottla.net.web_requests import WebRequest, send_directly, url_of
 
 Attributes = Mapping[str, Any]
 PATH = "/jmx"
 _TIMEOUT_S = 30.0
+_BYTES_MAX = 64 << 20
 # Jolokia's escapes inside of a part of the path.
 _SPECIAL = re.compile(r"[!/\"]")
 # Names have the form of their registration, as JMX itself returns them.
@@ -30,6 +31,10 @@ class Address(NamedTuple):
     port: int
     path: str = PATH
     is_tls: bool = False
+
+    def url_of(self, path: str) -> str:
+        """Return the URL of a path on this port."""
+        return url_of(self.host, self.port, path, is_tls=self.is_tls)
 
 
 class BeanError(OttlaError):
@@ -86,28 +91,24 @@ class BeanReader:
         escaped = (quote(_SPECIAL.sub(r"!\g<0>", part), safe="!:=,*/") for part in parts)
         path = f"{'/'.join((self.address.path, *escaped))}?{_OPTIONS}"
         try:
-            status, body = self._get(path)
-            answer = json.loads(body)
+            response = send_directly(
+                WebRequest(self.address.url_of(path), headers=self._headers),
+                timeout_s=_TIMEOUT_S,
+                bytes_max=_BYTES_MAX,
+            )
+            answer = json.loads(response.body)
         except ConnectionRefusedError:
             raise
-        except (OSError, http.client.HTTPException, ValueError) as error:
+        except (OSError, ValueError) as error:
             raise OttlaError(self._no_http(error)) from error
         if not isinstance(answer, dict) or "value" not in answer:
             kind = str(dict(answer).get("error_type", "")) if isinstance(answer, dict) else ""
             reason = answer.get("error", "") if isinstance(answer, dict) else ""
-            message = str(reason) or f"{self._name} responds with status {status}, without beans"
+            message = (
+                str(reason) or f"{self._name} responds with status {response.status}, without beans"
+            )
             raise BeanError(message, is_missing=kind == _MISSING)
         return answer["value"]
-
-    def _get(self, path: str) -> tuple[int, bytes]:
-        kind = http.client.HTTPSConnection if self.address.is_tls else http.client.HTTPConnection
-        connection = kind(self.address.host, self.address.port, timeout=_TIMEOUT_S)
-        try:
-            connection.request("GET", path, headers=self._headers)
-            response = connection.getresponse()
-            return response.status, response.read()
-        finally:
-            connection.close()
 
     def _no_http(self, error: Exception) -> str:
         reason = str(error) or type(error).__name__

@@ -203,7 +203,7 @@ async def _served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
 async def test_tree_is_served_with_a_renewed_certificate(
     served: ServedTree, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Without a restart; a file that cannot be used, or has expired, leaves the former one."""
+    """No restart is needed; a file that cannot be used, or has expired, leaves the former one."""
     file = tmp_path / "server.pem"
     first = await served.certificate()
     for number, content in enumerate(("damaged", expired(tmp_path, name="old").read_text())):

@@ -8,8 +8,8 @@ from ottla.console.model import acls_users_quotas as access
 from ottla.console.model import configs, overview, partitions, producing, reassignments, topics
 from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
 from ottla.console.model.log_inspector import inspect, read_batches
-from ottla.console.model.messages.copying import RecordCopy, copy_topic
 from ottla.console.model.zookeeper import has_tree, read_znode, run_four_letter_command
+from ottla.operations.mirror.once import RecordCopy, copy_topic
 from ottla.operations.survey import metadata, options
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.operations.survey.metadata import (
@@ -55,7 +55,9 @@ def test_a_topic_lives(connection: ClusterConnection, topic: str) -> None:
     detail = topics.describe_topic(connection, topic)
     assert detail.overrides == {"retention.ms": "3600000"}
     assert sum(end or 0 for end in detail.end_offsets) == 100
-    copied = copy_topic(connection, topic, f"{topic}-2", records=RecordCopy((), lambda: None))
+    copied = copy_topic(
+        connection, topic, f"{topic}-2", records=RecordCopy(lambda _: None, lambda: None)
+    )
     assert "100 records" in copied.notes
     statistics = topics.read_statistics(connection, f"{topic}-2")
     assert (statistics.scanned, statistics.distinct_keys, statistics.superseded) == (100, 100, 0)

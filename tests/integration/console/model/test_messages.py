@@ -7,6 +7,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.errors import ApiError, ConfigError
+from ottla.base.search.conditions import Condition, Field, Operator
 from ottla.cluster.options.authorization_options import AUTHORIZER
 from ottla.console.model import topics
 from ottla.console.model.log_inspector import inspect
@@ -18,7 +19,6 @@ from ottla.console.model.messages.browsing import (
     search,
     tail,
 )
-from ottla.console.model.messages.filters import Condition, Field, Operator
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.producing import InputFormat, ProduceRequest, produce
 from ottla.console.model.transactions import (

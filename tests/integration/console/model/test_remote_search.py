@@ -3,17 +3,18 @@
 import json
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from ottla.base.errors import ConfigError
+from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
 from ottla.console.model import topics
 from ottla.console.model.messages.browsing import BrowseRequest, BrowseResult, Seek, browse
-from ottla.console.model.messages.filters import Condition, Field, JsonComparison, Operator
 from ottla.console.model.messages.remote import remote_search
+from ottla.console.model.messages.scanning import Span
 from ottla.console.model.producing import ProduceRequest, produce
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
@@ -90,7 +91,7 @@ def test_the_broker_searches_and_the_console_compares_again(
     assert offsets == [4, 6, 8]
     assert (result.ended_by, result.progress.scanned) == ("end", 10)
     (query,) = _Port.queries
-    assert (query["json"], query["from"], query["to"]) == (["$.n >= 4"], ["0"], ["10"])
+    assert (query["where"], query["from"], query["to"]) == (["$.n >= 4"], ["0"], ["10"])
 
 
 def test_a_limited_search_is_continued(connection: ClusterConnection) -> None:
@@ -126,17 +127,24 @@ def test_the_newest_records_are_read_by_the_console(connection: ClusterConnectio
         (JsonComparison.GREATER, "abc", '$.n > "abc"'),
         (JsonComparison.EQUALS, "abc", '$.n == "abc"'),
         (JsonComparison.EQUALS, "true", "$.n == true"),
-        (JsonComparison.EQUALS, "5", "$.n"),
-        (JsonComparison.NOT_EQUALS, "5", "$.n"),
-        (JsonComparison.LESS, "true", "$.n"),
+        (JsonComparison.EQUALS, "5", "$.n == 5"),
+        (JsonComparison.NOT_EQUALS, "5", "$.n != 5"),
     ],
 )
-def test_comparisons_are_translated_if_they_mean_the_same(
+def test_brokers_compare_the_whole_condition(
     connection: ClusterConnection, comparison: JsonComparison, text: str, parameter: str
 ) -> None:
-    """A comparison whose meaning differs in the broker is left to the console."""
+    """Brokers and console have one language, so no comparison is left to the console."""
     condition = Condition(Field.VALUE, Operator.JSON_PATH, text, path="$.n", comparison=comparison)
-    request = BrowseRequest("orders", conditions=(condition,))
-    search = remote_search(connection, replace(request, seek=Seek.OLDEST), {0: 1})
+    request = BrowseRequest("orders", seek=Seek.OLDEST)
+    search = remote_search(connection, request, (condition,), {0: 1})
     assert search is not None
-    assert search.parameters == (("json", parameter),)
+    _Port.queries.clear()
+    list(search.run(0, Span(0, 10)))
+    assert [query["where"] for query in _Port.queries] == [[parameter]]
+
+
+def test_order_of_truth_values_is_refused(connection: ClusterConnection) -> None:
+    """The console used to find nothing, and brokers refused it."""
+    with pytest.raises(ConfigError, match="only numbers and texts have an order"):
+        browse(connection, BrowseRequest("orders", where="$.n < true"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.testing.cluster import Cluster
 from tests.integration.streams.spark.rows import write
 

@@ -2,7 +2,7 @@
 
 from ottla.cluster.options import admission_options
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.net.admission.attempts import Limits
+from ottla.net.admission.attempts import AttemptLimits
 from ottla.net.admission.handshakes import Pace
 from ottla.net.admission.newcomers import Bounds
 
@@ -12,7 +12,7 @@ def test_defaults_of_the_options_are_those_of_the_bounds() -> None:
     options = BROKER_OPTIONS.parse({})
     assert admission_options.bounds_of(options) == Bounds()
     assert admission_options.pace_of(options) == Pace()
-    assert admission_options.attempts_of(options) == Limits()
+    assert admission_options.attempts_of(options) == AttemptLimits()
 
 
 def test_each_option_sets_its_bound() -> None:
@@ -30,7 +30,7 @@ def test_each_option_sets_its_bound() -> None:
     )
     assert admission_options.bounds_of(options) == Bounds(7, 3)
     assert admission_options.pace_of(options)[:2] == (4, 9)
-    assert admission_options.attempts_of(options) == Limits(0.25, 3.0, 2)
+    assert admission_options.attempts_of(options) == AttemptLimits(0.25, 3.0, 2)
 
 
 def test_strangers_use_half_of_the_connections_at_most() -> None:

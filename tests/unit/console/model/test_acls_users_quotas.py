@@ -3,6 +3,10 @@
 import pytest
 
 from ottla.console.model.acls_users_quotas import (
+    OPERATIONS,
+    PATTERN_TYPES,
+    PERMISSIONS,
+    RESOURCE_TYPES,
     Acl,
     last_allowing,
 )
@@ -58,5 +62,17 @@ def test_operations_allow_others_too() -> None:
     """READ allows DESCRIBE, and not the reverse; a denial is never the last."""
     describe, deny = acl("describe"), acl("read", permission="deny")
     assert last_allowing([ANN, describe, deny]) == {ANN}
-    configs = acl("describe_configs")
-    assert configs not in last_allowing([configs, acl("alter_configs")])
+    configs = acl("describe-configs")
+    assert configs not in last_allowing([configs, acl("alter-configs")])
+
+
+def test_the_form_offers_the_words_of_the_list() -> None:
+    """Each type of resource, pattern, operation and permission of an ACL can be chosen."""
+    assert set(RESOURCE_TYPES) == {
+        *("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
+    }
+    assert set(PATTERN_TYPES) == {"literal", "prefixed"}
+    assert {"all", "two-phase-commit", "describe-configs"} <= set(OPERATIONS)
+    assert set(PERMISSIONS) == {"allow", "deny"}
+    shown = [acl(operation) for operation in OPERATIONS]
+    assert last_allowing(shown) == {acl("all")}

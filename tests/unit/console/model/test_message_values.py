@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ConfigError
-from ottla.console.model.messages.decoding import Format, decode
-from ottla.console.model.messages.filters import (
+from ottla.base.search.conditions import (
     Condition,
     Field,
     JsonComparison,
     Operator,
-    compile_conditions,
-    needle_of,
 )
+from ottla.base.search.matching import Matcher
+from ottla.console.model.messages.decoding import Format, decode
 from ottla.console.model.messages.masking import Masking, MaskingRule
 from ottla.console.model.messages.templates import compile_template
 from ottla.console.model.producing import InputFormat, ProduceRequest, encode, preview
@@ -55,7 +54,7 @@ def test_deeply_nested_json_is_text() -> None:
 
 
 def _matches(condition: Condition, value: bytes | None, key: bytes | None = None) -> bool:
-    return compile_conditions((condition,))(key, value, [("trace", b"abc"), ("empty", None)])
+    return Matcher((condition,)).matches(key, value, [("trace", b"abc"), ("empty", None)])
 
 
 @pytest.mark.parametrize(
@@ -119,7 +118,7 @@ def test_json_paths_compare_values(
 def test_invalid_conditions_are_rejected(condition: Condition) -> None:
     """Malformed expressions and paths raise ConfigError; none is evaluated as a program."""
     with pytest.raises(ConfigError):
-        compile_conditions((condition,))
+        Matcher((condition,))
 
 
 def test_hostile_expressions_take_linear_time() -> None:
@@ -131,9 +130,12 @@ def test_hostile_expressions_take_linear_time() -> None:
 def test_a_needle_is_in_every_match() -> None:
     """Only conditions whose text is in the record's bytes can skip batches."""
     contains = Condition(Field.VALUE, Operator.CONTAINS, "refund")
-    assert needle_of((contains, Condition(Field.KEY, Operator.EQUALS, "k1"))) == b"refund"
-    assert needle_of((Condition(Field.VALUE, Operator.CONTAINS, "refund", negated=True),)) is None
-    assert needle_of((Condition(Field.VALUE, Operator.EQUALS, "4200"),)) is None
+    both = Matcher((contains, Condition(Field.KEY, Operator.EQUALS, "k1")))
+    assert both.can_match(b"a refund of k1")
+    assert not both.can_match(b"k1")
+    assert not both.can_match(b"a refund")
+    assert Matcher((Condition(Field.VALUE, Operator.CONTAINS, "refund", negated=True),)).can_match(b"")  # fmt: skip
+    assert Matcher((Condition(Field.VALUE, Operator.EQUALS, "4200"),)).can_match(b"")
 
 
 def test_masking_hides_fields_keys_and_headers() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
-from ottla.controller.planning.elections import ElectionType, count_unclean, plan_elections
+from ottla.controller.planning.elections import ElectionType, plan_elections, unclean
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 
@@ -83,14 +83,14 @@ def test_the_error_names_an_unknown_partition() -> None:
     assert messages == ["No such topic as u", "No such partition as t-1"]
 
 
-def test_unclean_elections_are_counted() -> None:
+def test_unclean_elections_are_found() -> None:
     """A leader from outside the ISR counts; the first leader and the loss of a leader do not."""
     offline = image(partition(leader=-1, isr=(2,)), live=(1,))
     after, _ = plan_elections(offline, UNCLEAN, [("t", 0)])
-    assert count_unclean(offline, after) == 1
-    assert count_unclean(after, after) == 0
-    assert count_unclean(ClusterImage(), after) == 0
-    assert count_unclean(image(partition(2, (2,))), offline) == 0
+    assert unclean(offline, after) == [("t", 0)]
+    assert unclean(after, after) == []
+    assert unclean(ClusterImage(), after) == []
+    assert unclean(image(partition(2, (2,))), offline) == []
     unborn = image(replace(partition(-1, ()), leader_epoch=-1))
-    assert count_unclean(unborn, image(partition(2, (1, 2)))) == 0
-    assert count_unclean(image(partition(1, (1, 2))), image(partition(2, (1, 2)))) == 0
+    assert unclean(unborn, image(partition(2, (1, 2)))) == []
+    assert unclean(image(partition(1, (1, 2))), image(partition(2, (1, 2)))) == []

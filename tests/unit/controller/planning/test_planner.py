@@ -102,6 +102,43 @@ def test_an_unclean_election_happens_only_if_it_is_allowed() -> None:
     assert (after.leader, after.isr, after.is_recovering) == (2, (2,), True)
 
 
+def test_a_broker_that_registers_leads_rather_than_a_replica_out_of_sync() -> None:
+    """The last in-sync replica is elected although the topic allows unclean elections."""
+    partition = replace(P0, leader=NO_LEADER, isr=(1,))
+    before = image(partition, live=(2, 3))
+    after = only(planner.plan_brokers(before, brokers(1, 2, 3), lambda _: True))
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), 6)
+    assert not after.is_recovering
+
+
+def test_a_restarted_leader_leads_rather_than_a_replica_out_of_sync() -> None:
+    """It has registered again before the controller found that its process had ended."""
+    partition = replace(P0, isr=(1,))
+    live = brokers(2, 3) | brokers(1, epoch=2)
+    after = only(planner.plan_brokers(image(partition), live, lambda _: True))
+    assert (after.leader, after.isr, after.leader_epoch) == (1, (1,), 6)
+
+
+def test_an_unclean_election_waits_only_for_registered_members_of_the_isr() -> None:
+    """The session of another ended process does not delay the election."""
+    partition = replace(P0, isr=(1,), replicas=(1, 2, 3))
+    waiting = only(planner.plan_brokers(image(partition), brokers(2, 3), lambda _: True, {1}))
+    assert (waiting.leader, waiting.isr) == (NO_LEADER, (1,))
+    after = only(planner.plan_brokers(image(partition), brokers(2), lambda _: True, {3}))
+    assert (after.leader, after.isr) == (2, (2,))
+
+
+def test_enabled_unclean_elections_of_a_topic_are_held_at_once() -> None:
+    """Only the partitions of that topic change."""
+    offline = replace(P0, leader=NO_LEADER, isr=(1,), offline_replicas=(1,))
+    before = image(offline, live=(2, 3))
+    before = before.with_topics([TopicImage("u", b"u" * 16, (offline,))])
+    after = planner.plan_elections(before, lambda _: True, topic="t")
+    assert (only(after).leader, only(after).is_recovering) == (2, True)
+    assert after.topics["u"] is before.topics["u"]
+    assert planner.plan_elections(before, lambda _: True, topic="gone") is before
+
+
 def test_the_last_in_sync_replica_leads_again_when_it_returns() -> None:
     """An offline partition is online again when its broker returns."""
     partition = replace(P0, leader=NO_LEADER, isr=(1,))
@@ -154,6 +191,18 @@ def test_many_states_are_written_in_batches() -> None:
     after = planner.plan_brokers(before, brokers(2, 3), is_clean)
     sizes = [len(write.operations) for write in planner.write_states(before, after, 1)]
     assert sizes == [2000, 2000, 500]
+
+
+def test_the_states_of_one_topic_are_written_in_batches() -> None:
+    """A topic may have more partitions than fit into a multi; it changes with the last one."""
+    partitions = tuple(replace(P0, partition=number) for number in range(4500))
+    before = ClusterImage().with_brokers(brokers(1, 2, 3).values())
+    before = before.with_topics([TopicImage("t", b"t" * 16, partitions)])
+    after = planner.plan_brokers(before, brokers(2, 3), is_clean)
+    writes = planner.write_states(before, after, 1)
+    assert [len(write.operations) for write in writes] == [2000, 2000, 500]
+    assert [len(write.topics) for write in writes] == [0, 0, 1]
+    assert writes[-1].topics[0].partitions[0].partition_epoch == P0.partition_epoch + 1
 
 
 def test_live_brokers_receive_metadata_and_replicas_their_partitions() -> None:

@@ -15,7 +15,7 @@ from ottla.cluster.image import (
 )
 from ottla.cluster.zk.port import SetData
 from ottla.controller.planning.reassignment import (
-    Rules,
+    ReassignmentConditions,
     begun,
     cancelled,
     completed,
@@ -26,7 +26,7 @@ from ottla.controller.planning.reassignment import (
 )
 from ottla.controller.planning.requests import Reassignment
 
-LIVE = Rules(live={1, 2, 3, 4})
+LIVE = ReassignmentConditions(live={1, 2, 3, 4})
 UNCLEAN = LIVE._replace(is_unclean=True)
 P0 = PartitionImage(0, 1, 5, isr=(1, 2), replicas=(1, 2), partition_epoch=8)
 
@@ -135,7 +135,7 @@ def test_a_partition_without_leader_epoch_is_reassigned_immediately() -> None:
     ],
 )
 def test_invalid_targets_are_rejected(
-    target: tuple[int, ...], rules: Rules, code: ErrorCode
+    target: tuple[int, ...], rules: ReassignmentConditions, code: ErrorCode
 ) -> None:
     """An empty target, duplicates, unknown brokers and another replication factor are errors."""
     with pytest.raises(ApiError) as caught:
@@ -145,7 +145,7 @@ def test_invalid_targets_are_rejected(
 
 def test_a_dead_replica_may_remain() -> None:
     """Only new replicas must be alive."""
-    after = begun(P0, (3, 2), Rules(live={1, 3}))
+    after = begun(P0, (3, 2), ReassignmentConditions(live={1, 3}))
     assert moves(after) == ((3, 2, 1), (3,), (1,))
     assert after.offline_replicas == (2,)
 

@@ -10,7 +10,7 @@ from ottla.cluster import names
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import TRANSACTION_STATE_TOPIC
 from ottla.cluster.options.option_tables import BROKER_OPTIONS
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.coordinators.txn.sending import MARKERS_AT_ONCE
 from ottla.coordinators.txn.service import Environment, TransactionCoordinator
 from ottla.coordinators.txn.state import EPOCH_MAX, TransactionState
@@ -88,8 +88,8 @@ class Transactions:
         await self.world.clock.sleep(0.001)
 
     async def begin(self, *numbers, timeout_ms=60_000):
-        outcome = await self.coordinator.init_producer_id("tx", timeout_ms, Producer())
-        producer = Producer(outcome.next.producer_id, outcome.next.producer_epoch)
+        outcome = await self.coordinator.init_producer_id("tx", timeout_ms, ProducerIdAndEpoch())
+        producer = ProducerIdAndEpoch(outcome.next.producer_id, outcome.next.producer_epoch)
         topic_partitions = [("t", number) for number in numbers]
         assert self.coordinator.add_partitions("tx", producer, topic_partitions) is ErrorCode.NONE
         return producer
@@ -295,7 +295,7 @@ def exhaust(transactions):
     ((_, shard),) = transactions.coordinator.runtime.shards()
     transaction = shard.transactions["tx"]
     shard.transactions["tx"] = replace(transaction, producer_epoch=EPOCH_MAX - 1)
-    return Producer(transaction.producer_id, EPOCH_MAX - 1)
+    return ProducerIdAndEpoch(transaction.producer_id, EPOCH_MAX - 1)
 
 
 def test_last_epoch_waits_for_another_producer_id(world, transactions):
@@ -309,7 +309,7 @@ def test_last_epoch_waits_for_another_producer_id(world, transactions):
         await asyncio.sleep(0)
         assert transactions.state() is TransactionState.ONGOING
         transactions.ids.waiting.set_result(99)
-        assert (await response).producer == Producer(99, 0)
+        assert (await response).producer == ProducerIdAndEpoch(99, 0)
         assert transactions.markers.written[0][0] == (7, EPOCH_MAX, 3, True, 2)
         assert transactions.state() is TransactionState.COMPLETE_COMMIT
 
@@ -367,7 +367,7 @@ def test_next_coordinator_keeps_the_transaction_version(world, transactions):
         producer = exhaust(transactions)
         transactions.markers.holds = []
         outcome = transactions.coordinator.end_with_bump("tx", producer, is_commit=True)
-        assert (await outcome).producer == Producer(8, 0)
+        assert (await outcome).producer == ProducerIdAndEpoch(8, 0)
         transactions.markers.holds = None
         transactions.markers.written.clear()
         await transactions.restart(leader_epoch=9)
@@ -382,7 +382,7 @@ def test_unused_transactional_id_expires(world, transactions):
 
     async def scenario():
         transactions.options = BROKER_OPTIONS.parse({"transactional.id.expiration.ms": "1000"})
-        await transactions.coordinator.init_producer_id("tx", 1000, Producer())
+        await transactions.coordinator.init_producer_id("tx", 1000, ProducerIdAndEpoch())
         await world.clock.sleep(3601)
         assert transactions.coordinator.find("tx") is None
         assert world.partitions.records(names.TRANSACTION_STATE_TOPIC, 0)[-1].value is None

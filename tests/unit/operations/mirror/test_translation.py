@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from ottla.operations.mirror.translation import Point, Translation
+from ottla.operations.mirror.translation import Point, Translation, origin_of
 
 
 def test_an_offset_is_translated_to_the_point_before_it() -> None:
@@ -31,12 +31,19 @@ def test_points_are_encoded_and_decoded() -> None:
 
 
 def test_points_of_another_cluster_are_ignored() -> None:
-    """Points without a cluster, as pipelines write them, belong to any."""
+    """Points without a cluster belong to any."""
     point = Point(3, 17, 21)
     assert Point.decode("orders", *point.encode("orders", "west"), "west") == point
     assert Point.decode("orders", *point.encode("orders", "west"), "east") is None
     assert Point.decode("orders", *point.encode("orders", "west")) == point
     assert Point.decode("orders", *point.encode("orders"), "east") == point
+
+
+def test_origin_of_a_point() -> None:
+    """The key of a point names its source, if it has a cluster."""
+    assert origin_of(Point(3, 17, 21).encode("orders", "west")[0]) == ("west", "orders")
+    for key in (Point(3, 17, 21).encode("orders")[0], None, b"[]", b"\xff"):
+        assert origin_of(key) is None
 
 
 @given(

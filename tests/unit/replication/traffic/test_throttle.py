@@ -5,13 +5,13 @@ import math
 import pytest
 
 from ottla.replication.traffic.throttle import (
+    ReplicationQuotaWindow,
     ReplicationTraffic,
     Throttle,
-    Window,
     names_replica,
 )
 
-WINDOW = Window(samples=11, sample_seconds=1.0)
+WINDOW = ReplicationQuotaWindow(samples=11, sample_seconds=1.0)
 
 
 def throttle(limit: float) -> Throttle:

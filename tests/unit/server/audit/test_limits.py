@@ -6,10 +6,10 @@ from ottla.server.audit.limits import (
     TOTAL_BURST,
     Limiter,
 )
-from ottla.server.audit.record import Event, Origin
+from ottla.server.audit.record import AuditEvent, Origin
 
 ANN = Origin("User:ann", "10.0.0.1")
-DENIAL = Event.DENIAL
+DENIAL = AuditEvent.DENIAL
 
 
 def test_question_is_not_repeated_for_a_minute() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from ottla.server.audit.record import (
     SUCCESS,
     TEXT_MAX,
+    AuditEvent,
     AuditRecord,
-    Event,
     Origin,
     Resource,
 )
@@ -20,7 +20,7 @@ def record(name: str, **details: str) -> AuditRecord:
     return AuditRecord(
         time_ms=1_767_225_600_123,
         broker_id=1,
-        event=Event.CHANGE,
+        event=AuditEvent.CHANGE,
         origin=Origin(f"User:{name}", "10.0.0.1", "SASL_SSL", name),
         api="CREATE_TOPICS",
         operation="CREATE",

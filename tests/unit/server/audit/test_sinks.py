@@ -11,7 +11,7 @@ import pytest
 from ottla.base import logs
 from ottla.base.errors import ConfigError
 from ottla.server.audit.log import LoggerSink
-from ottla.server.audit.record import AuditRecord, Event, Origin
+from ottla.server.audit.record import AuditEvent, AuditRecord, Origin
 from ottla.server.audit.sinks import WAITING_BYTES_MAX, FileSink
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.world import Machine, World
@@ -24,7 +24,7 @@ def record(number: int, name: str = "ann") -> AuditRecord:
     return AuditRecord(
         time_ms=0,
         broker_id=number,
-        event=Event.CHANGE,
+        event=AuditEvent.CHANGE,
         origin=Origin(f"User:{name}", "10.0.0.1"),
     )
 

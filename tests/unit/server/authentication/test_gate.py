@@ -15,7 +15,7 @@ from ottla.net.connection import Connection
 from ottla.security.broker_proof import ProofToPeer
 from ottla.security.exchanges import AuthenticationFailed
 from ottla.security.principal_rules import parse_rules
-from ottla.server.authentication.gate import Gate, Limits
+from ottla.server.authentication.gate import AuthenticationLimits, Gate
 from ottla.server.authentication.identity import CertificateUser, LoginCounts, is_known, user_of
 from ottla.server.authentication.logins import Logins
 from tests.certificates import of_subject
@@ -60,7 +60,7 @@ class Frames:
 def pass_frame(line: Line, frame: bytes, security: ListenerSecurity = SASL) -> list[bytes]:
     """Send a frame through the gate; return those that the dispatcher has received."""
     dispatcher = Frames()
-    limits = Limits(100, 1000, 0.0)
+    limits = AuthenticationLimits(100, 1000, 0.0)
     gate = Gate(dispatcher, security, limits, lambda: 0.0, LoginCounts(), lambda *_: None)
     gate.frame(cast(Connection, line), memoryview(bytearray(frame)))
     return dispatcher.frames

@@ -11,8 +11,7 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.rng import SeededRng
 from ottla.cluster.options.security_options import ListenerSecurity
-from ottla.net.admission.attempts import Attempts
-from ottla.net.admission.attempts import Limits as AttemptLimits
+from ottla.net.admission.attempts import AttemptLimits, Attempts
 from ottla.net.buffers import ReceiveBuffers
 from ottla.net.connection import Connection
 from ottla.net.endpoint import Endpoint
@@ -56,7 +55,7 @@ class Site:
         self._logins = Logins(
             {"SASL": SASL}, dict, SeededRng(1), self.clock, counts={"SASL": self.counts}
         )
-        limits = gates.Limits(65_536, 1_000_000, 0.1)
+        limits = gates.AuthenticationLimits(65_536, 1_000_000, 0.1)
         gate = Gate(
             self,
             SASL,

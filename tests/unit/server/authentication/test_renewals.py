@@ -11,7 +11,7 @@ from ottla.base.errors import ErrorCode, ProtocolError
 from ottla.base.rng import SeededRng
 from ottla.cluster.options.security_options import ListenerSecurity
 from ottla.net.connection import Connection
-from ottla.server.authentication.gate import Gate, Limits
+from ottla.server.authentication.gate import AuthenticationLimits, Gate
 from ottla.server.authentication.identity import Latency, LoginCounts, is_known, session_of, user_of
 from ottla.server.authentication.logins import Logins
 from ottla.server.handlers import sasl_authenticate, sasl_handshake
@@ -41,7 +41,7 @@ class Client:
         self.context = broker.context(sasl_handshake, 1, listener="SASL")
         self.connection = self.context.connection
         self.connection.pass_to = lambda handler, _: setattr(self, "handler", handler)
-        limits = Limits(1000, 1000, 0.0)
+        limits = AuthenticationLimits(1000, 1000, 0.0)
         self.gate = Gate(self, SECURITY, limits, self.clock.monotonic, self.counts, lambda *_: None)
         self.handler: Any = self.gate
         self.served: list[int] = []

@@ -1,34 +1,19 @@
-"""Addresses that prove that no other live process has them."""
-
-import pytest
+"""The endpoint at which brokers reach one another."""
 
 from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.cluster.options import option_tables
-from ottla.server.brokers.addresses import identifies_process
+from ottla.server.brokers.addresses import inter_broker_endpoint
 
-
-@pytest.mark.parametrize(
-    ("zookeeper", "host", "expected"),
-    [
-        ("", "127.0.0.1", True),
-        ("127.0.0.1:2181,localhost:2182/kafka", "127.0.0.1", True),
-        ("zk1:2181,127.0.0.1:2182", "127.0.0.1", False),
-        ("zk1:2181/kafka", "localhost", False),
-        ("zk1:2181", "::1", False),
-        ("zk1:2181", "10.0.0.7", True),
-        ("zk1:2181", "broker-7.example", True),
-    ],
+_BROKER = BrokerImage(
+    1, "clients", 1, endpoints=(Endpoint("CLIENTS", "clients", 1), Endpoint("INSIDE", "inside", 2))
 )
-def test_loopback_address_proves_nothing_in_a_cluster_of_machines(
-    zookeeper: str, host: str, expected: bool
-) -> None:
-    """Two machines may have brokers with the same id and the same loopback address."""
-    options = option_tables.parse_broker_settings({"zookeeper.connect": zookeeper}).snapshot
-    assert identifies_process(BrokerImage(1, host, 9092), options) is expected
 
 
-def test_one_address_of_several_is_enough() -> None:
-    """The process that listens at the other one is this one, on this machine."""
-    options = option_tables.parse_broker_settings({"zookeeper.connect": "zk1:2181"}).snapshot
-    endpoints = (Endpoint("A", "127.0.0.1", 1), Endpoint("B", "10.0.0.7", 2))
-    assert identifies_process(BrokerImage(1, "127.0.0.1", 1, endpoints=endpoints), options)
+def test_brokers_use_the_listener_of_the_option() -> None:
+    """Without inter.broker.listener.name they use the first one."""
+    listeners = {"listeners": "CLIENTS://:1,INSIDE://:2"}
+    listeners["listener.security.protocol.map"] = "CLIENTS:PLAINTEXT,INSIDE:PLAINTEXT"
+    own = {"inter.broker.listener.name": "INSIDE"}
+    for settings, host in ((listeners | own, "inside"), ({}, "clients")):
+        options = option_tables.parse_broker_settings(settings).snapshot
+        assert inter_broker_endpoint(_BROKER, options).host == host

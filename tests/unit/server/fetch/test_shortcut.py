@@ -13,7 +13,7 @@ from ottla.net.limits import Limits
 from ottla.replication import leading
 from ottla.server.fetch.shortcut import FetchShortcut
 from ottla.server.handlers import fetch
-from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.apis import ROWS, ApiRow
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers, templates
 from ottla.wire.messages.fetch import (
@@ -28,7 +28,7 @@ from ottla.wire.records.control import ControlType, EndTransactionMarker, encode
 from tests.handlers.logs import OTHER, LogsBroker, batch, logs_broker
 from tests.unit.net.conftest import Wire
 
-LONG = (Row(fetch, ends_with_connection=True),)
+LONG = (ApiRow(fetch, ends_with_connection=True),)
 VERSIONS = range(fetch.MIN_VERSION, fetch.MAX_VERSION + 1)
 FIRST_VERSION_WITH_SESSIONS = 7
 FIRST_VERSION_WITH_EPOCHS = 9

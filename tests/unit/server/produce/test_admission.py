@@ -12,7 +12,7 @@ from ottla.base.errors import ErrorCode
 from ottla.base.tasks import Tasks
 from ottla.coordinators.ports import Marker
 from ottla.coordinators.replies import shaped
-from ottla.coordinators.txn.machine import Producer
+from ottla.coordinators.txn.machine import ProducerIdAndEpoch
 from ottla.server.handlers import produce
 from ottla.server.produce.admission import (
     Admission,
@@ -134,7 +134,7 @@ async def test_later_request_does_not_overtake() -> None:
         )
         admission = Admission(coordinator, tasks, lambda: broker.options)
         applicant = TransactionalWrite(
-            "tx", Producer(7, 0), [broker.partition("t")], TransactionSupport.ADDING
+            "tx", ProducerIdAndEpoch(7, 0), [broker.partition("t")], TransactionSupport.ADDING
         )
         acted: list[int] = []
         responses = []
@@ -329,7 +329,7 @@ async def test_one_request_has_one_producer() -> None:
     async with transactions_broker() as broker:
         producer = await broker.producer()
         assert await broker.send(producer, b"a", version=12) == 0
-        stranger = Producer(producer.producer_id + 1, 0)
+        stranger = ProducerIdAndEpoch(producer.producer_id + 1, 0)
         codes = await broker.send_many(producer, stranger, version=12)
         assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
 
@@ -355,7 +355,7 @@ class Elsewhere:
         return True
 
     def check(
-        self, transactional_id: str, producer: Producer, partitions: Any, *, adds: bool
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Any, *, adds: bool
     ) -> "asyncio.Future[dict[tuple[str, int], ErrorCode]]":
         """Note the question."""
         response: asyncio.Future[dict[tuple[str, int], ErrorCode]]
@@ -383,14 +383,14 @@ async def coordinated_elsewhere() -> AsyncIterator[tuple[TransactionsBroker, Els
 async def test_another_coordinator_decides(version: int, adds: bool) -> None:
     """An older client's partition is verified, a newer client's is added."""
     async with coordinated_elsewhere() as (broker, remote):
-        sent = asyncio.ensure_future(broker.send(Producer(7, 0), b"a", version=version))
+        sent = asyncio.ensure_future(broker.send(ProducerIdAndEpoch(7, 0), b"a", version=version))
         await asyncio.sleep(0)
         ((asked, response),) = remote.questions
         assert asked == adds
         response.set_result({("t", 0): ErrorCode.NONE})
         assert await sent == 0
         # The transaction is open here now, so the coordinator is not asked again.
-        assert await broker.send(Producer(7, 0), b"b", sequence=1, version=version) == 0
+        assert await broker.send(ProducerIdAndEpoch(7, 0), b"b", sequence=1, version=version) == 0
         assert len(remote.questions) == 1
 
 
@@ -405,7 +405,7 @@ async def test_another_coordinator_decides(version: int, adds: bool) -> None:
 async def test_a_write_that_another_coordinator_refuses(code: ErrorCode, seen: ErrorCode) -> None:
     """A coordinator that cannot be reached is a retriable error."""
     async with coordinated_elsewhere() as (broker, remote):
-        sent = asyncio.ensure_future(broker.send(Producer(7, 0), b"a", version=11))
+        sent = asyncio.ensure_future(broker.send(ProducerIdAndEpoch(7, 0), b"a", version=11))
         await asyncio.sleep(0)
         remote.questions[0][1].set_result({("t", 0): code})
         assert await sent == seen
@@ -415,7 +415,7 @@ async def test_a_write_that_another_coordinator_refuses(code: ErrorCode, seen: E
 async def test_an_answer_about_an_ended_transaction_does_not_count() -> None:
     """A marker arrives between request and response: the batch would never get one (KIP-890)."""
     async with coordinated_elsewhere() as (broker, remote):
-        producer = Producer(7, 0)
+        producer = ProducerIdAndEpoch(7, 0)
         sent = asyncio.ensure_future(broker.send(producer, b"a", version=11))
         await asyncio.sleep(0)
         codes = broker.markers.write(Marker(7, 0, 0, is_commit=False), [("t", 0)])

@@ -11,7 +11,7 @@ from ottla.base.errors import ErrorCode
 from ottla.net.limits import Limits
 from ottla.server.handlers import produce
 from ottla.server.produce.shortcut import ProduceShortcut
-from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.apis import ROWS, ApiRow
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers, templates
 from ottla.wire.messages.produce import (
@@ -24,7 +24,7 @@ from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import OTHER, LogsBroker, batch, logs_broker
 from tests.unit.net.conftest import Wire
 
-LONG = (Row(produce),)
+LONG = (ApiRow(produce),)
 VERSIONS = range(produce.MIN_VERSION, produce.MAX_VERSION + 1)
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from ottla.server.quotas import clients
 from ottla.server.quotas.clients import ClientQuotas, LimitedClient, Measured, RequestUsage
-from ottla.server.quotas.rates import Window
+from ottla.server.quotas.rates import QuotaWindow
 
 USERS, CLIENTS, IPS = "users", "clients", "ips"
-WINDOW = Window(samples=11, sample_ms=1000)
+WINDOW = QuotaWindow(samples=11, sample_ms=1000)
 
 
 class Clock:

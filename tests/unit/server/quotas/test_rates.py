@@ -2,9 +2,9 @@
 
 import pytest
 
-from ottla.server.quotas.rates import FOREVER_MS, Rate, TokenBucket, Window
+from ottla.server.quotas.rates import FOREVER_MS, QuotaWindow, Rate, TokenBucket
 
-SECONDS = Window(samples=11, sample_ms=1000)
+SECONDS = QuotaWindow(samples=11, sample_ms=1000)
 
 
 def test_new_rate_allows_ten_seconds_at_once() -> None:
@@ -76,7 +76,7 @@ def test_quota_of_zero_throttles_without_end(limit: float) -> None:
 
 def test_one_sample_never_divides_by_zero() -> None:
     """With quota.window.num=1 there is no whole window."""
-    rate = Rate(100, Window(samples=1, sample_ms=1000))
+    rate = Rate(100, QuotaWindow(samples=1, sample_ms=1000))
     rate.record(500, 0)
     assert rate.throttle_ms(0) == 0
     assert rate.throttle_ms(500) == 4_500
@@ -99,7 +99,7 @@ def test_client_that_waits_keeps_the_limit(seed: int) -> None:
 
 def test_a_bucket_begins_full_and_may_be_overdrawn_once() -> None:
     """In Kafka's example of 5 a second and 100 samples of a second, a burst of 560 waits 12 s."""
-    bucket = TokenBucket(5, Window(samples=100, sample_ms=1000), 0)
+    bucket = TokenBucket(5, QuotaWindow(samples=100, sample_ms=1000), 0)
     bucket.record(560, 0)
     assert bucket.throttle_ms(0) == 12_000
     assert bucket.throttle_ms(6_000) == 6_000

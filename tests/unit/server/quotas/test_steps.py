@@ -7,7 +7,7 @@ import pytest
 
 from ottla.base.clock import RealClock
 from ottla.server.quotas.clients import LimitedClient, RequestUsage
-from ottla.server.quotas.rates import Rate, Window
+from ottla.server.quotas.rates import QuotaWindow, Rate
 from ottla.server.quotas.steps import Timed, counted
 
 
@@ -23,8 +23,8 @@ class Clock:
 
 def usage_of(clock: Clock) -> tuple[RequestUsage, Rate]:
     """Return the usage of a client that is limited to 1 %, and its measure."""
-    client = LimitedClient(Window())
-    client.request = Rate(1, Window())
+    client = LimitedClient(QuotaWindow())
+    client.request = Rate(1, QuotaWindow())
     usage = RequestUsage(client, clock.now)
     usage.stopped(clock.now)
     return usage, client.request

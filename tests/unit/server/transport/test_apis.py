@@ -31,7 +31,7 @@ def test_properties_are_those_that_the_module_declares() -> None:
     row = apis.row_of(module(ApiKey.PRODUCE, PROPERTIES=properties))
     assert (row.is_read_ahead, row.advertised_min, row.is_cached) == (True, 0, False)
     handler = module(ApiKey.HEARTBEAT)
-    assert apis.row_of(handler) == apis.Row(handler)
+    assert apis.row_of(handler) == apis.ApiRow(handler)
 
 
 def test_properties_have_the_name_that_the_table_reads() -> None:

@@ -14,7 +14,7 @@ from ottla.security.authorization import Rules
 from ottla.security.broker_proof import ProofToPeer
 from ottla.server.authentication.identity import CertificateUser
 from ottla.server.authorization.authorizer import Authorizer
-from ottla.server.transport.apis import ROWS, Row
+from ottla.server.transport.apis import ROWS, ApiRow
 from ottla.server.transport.brokers_only import is_for_brokers
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages.write_txn_markers import (
@@ -54,7 +54,7 @@ class Proofs(Desk):
         row = next(row for row in ROWS if key == row.handler.API)
         module = ModuleType("handler")
         vars(module).update(vars(row.handler), handle=self.handle)
-        super().__init__(tasks, cast(Row, replace(row, handler=module)))
+        super().__init__(tasks, cast(ApiRow, replace(row, handler=module)))
         cast(Any, self.broker).secret = secret
         cast(Any, self.broker).brokers_prove = secret is not None
 

@@ -23,7 +23,7 @@ from ottla.server.authorization.authorizer import Authorizer
 from ottla.server.context import Broker
 from ottla.server.current import Current
 from ottla.server.transport import first_metadata
-from ottla.server.transport.apis import Row
+from ottla.server.transport.apis import ApiRow
 from ottla.server.transport.dispatch import Dispatcher
 from ottla.wire import headers
 from ottla.wire.api_keys import APIS, ApiKey
@@ -61,7 +61,7 @@ def handler(key: ApiKey, handle: Handle) -> ModuleType:
 class Desk:
     """A dispatcher on a simulated connection."""
 
-    def __init__(self, tasks: Tasks, *rows: Row) -> None:
+    def __init__(self, tasks: Tasks, *rows: ApiRow) -> None:
         self.current = Current(image=ClusterImage(), options=BROKER_OPTIONS.parse({}))
         clock = RealClock()
         self.lane = Lane(clock)
@@ -117,7 +117,7 @@ async def test_a_plain_handler_answers_at_once(tasks: Tasks) -> None:
         seen.append((context.api_version, context.client_id, context.correlation_id))
         return DescribeClusterResponse(cluster_id="c")
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     for correlation_id in (5, 6):
         desk.send(DescribeClusterRequest(), 1, correlation_id)
     desk.send(DescribeClusterRequest(), 2, 7)
@@ -135,7 +135,7 @@ async def test_a_connection_may_change_its_client_id(tasks: Tasks) -> None:
         seen.append(context.client_id)
         return DescribeClusterResponse()
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     for name in ("a", "b", None, "ab", "a", ""):
         desk.send_bytes(headers.encode_request(DescribeClusterRequest(), 0, 1, name))
     assert seen == ["a", "b", None, "ab", "a", ""]
@@ -151,7 +151,7 @@ async def test_a_future_is_answered_when_it_is_done(tasks: Tasks) -> None:
 
     for is_read_ahead in (False, True):
         futures.clear()
-        row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_read_ahead=is_read_ahead)
+        row = ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle), is_read_ahead=is_read_ahead)
         desk = Desk(tasks, row)
         desk.send(DescribeClusterRequest(), 0, 1)
         desk.send(DescribeClusterRequest(), 0, 2)
@@ -174,7 +174,7 @@ async def test_a_coroutine_runs_on_a_copy_of_the_frame(tasks: Tasks) -> None:
         assert request.topics == []
         return MetadataResponse(cluster_id=context.client_id)
 
-    desk = Desk(tasks, Row(handler(ApiKey.METADATA, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.METADATA, handle)))
     desk.send(MetadataRequest(topics=[]), 9)
     assert desk.endpoint.budget.held_bytes > 0
     desk.endpoint.buffers.shared[:100] = b"?" * 100
@@ -186,7 +186,7 @@ async def test_a_coroutine_runs_on_a_copy_of_the_frame(tasks: Tasks) -> None:
 
 async def test_handler_that_returns_none_sends_no_response(tasks: Tasks) -> None:
     """With acks=0 nothing is sent, and the connection stays open."""
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: None)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: None)))
     desk.send(DescribeClusterRequest(), 0)
     assert desk.wire.transport.sent == b""
     assert not desk.is_closed
@@ -209,7 +209,7 @@ def _raise_in_future(context: Any, request: Any) -> Any:
 @pytest.mark.parametrize("handle", [_raise, _raise_later, _raise_in_future])
 async def test_an_error_goes_into_the_response(tasks: Tasks, handle: Handle) -> None:
     """The error code is set if the response has one at the top level."""
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     desk.send(DescribeClusterRequest(), 0)
     await turn()
     ((_, response),) = desk.answers(DescribeClusterResponse, 0)
@@ -223,7 +223,7 @@ async def test_error_without_a_field_in_that_version_closes_the_connection(
     tasks: Tasks, handle: Handle
 ) -> None:
     """ElectLeaders has a top-level error code only from version 1."""
-    desk = Desk(tasks, Row(handler(ApiKey.ELECT_LEADERS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.ELECT_LEADERS, handle)))
     desk.send(ElectLeadersRequest(), 0)
     await turn()
     assert desk.answers(ElectLeadersResponse, 0) == []
@@ -242,7 +242,7 @@ async def test_response_that_cannot_be_encoded_closes_the_connection(tasks: Task
     async def handle(context: Any, request: Any) -> Any:
         return ElectLeadersResponse(error_code=7)
 
-    desk = Desk(tasks, Row(handler(ApiKey.ELECT_LEADERS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.ELECT_LEADERS, handle)))
     desk.send(ElectLeadersRequest(), 0)
     await turn()
     assert desk.is_closed
@@ -252,7 +252,7 @@ async def test_response_that_cannot_be_encoded_closes_the_connection(tasks: Task
 @pytest.mark.parametrize("handle", [_raise, _raise_in_future])
 async def test_error_without_a_field_closes_the_connection(tasks: Tasks, handle: Handle) -> None:
     """A response without the error code would report success."""
-    desk = Desk(tasks, Row(handler(ApiKey.DELETE_RECORDS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DELETE_RECORDS, handle)))
     desk.send(DeleteRecordsRequest(), 1)
     await turn()
     assert desk.answers(DeleteRecordsResponse, 1) == []
@@ -274,8 +274,10 @@ async def test_error_without_a_field_closes_the_connection(tasks: Tasks, handle:
 )
 async def test_invalid_request_closes_the_connection(tasks: Tasks, body: bytes) -> None:
     """The connection is closed without a response, as in Kafka."""
-    row = Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: DescribeClusterResponse()))
-    desk = Desk(tasks, Row(VERSIONS), row)
+    row = ApiRow(
+        handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: DescribeClusterResponse())
+    )
+    desk = Desk(tasks, ApiRow(VERSIONS), row)
     if body:
         desk.send_bytes(body)
     else:
@@ -289,7 +291,7 @@ async def test_newer_api_versions_request_is_answered_in_version_0(
     tasks: Tasks, version: int
 ) -> None:
     """A newer client learns from it which version to use (KIP-511)."""
-    desk = Desk(tasks, Row(VERSIONS))
+    desk = Desk(tasks, ApiRow(VERSIONS))
     desk.send_bytes(struct.pack(">hhih", 18, version, 42, -1) + b"\xff" * 9)
     ((number, response),) = desk.answers(ApiVersionsResponse, 0)
     assert (number, response.error_code) == (42, ErrorCode.UNSUPPORTED_VERSION)
@@ -308,7 +310,7 @@ async def test_extra_bytes_after_a_request_are_ignored(tasks: Tasks) -> None:
         seen.append(request.topics)
         return MetadataResponse()
 
-    desk = Desk(tasks, Row(handler(ApiKey.METADATA, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.METADATA, handle)))
     desk.send_bytes(headers.encode_request(MetadataRequest(topics=None), 9, 1, "x") + b"\0\0\0")
     assert seen == [None]
     assert not desk.is_closed
@@ -322,7 +324,7 @@ async def test_cached_responses_do_not_call_the_handler(tasks: Tasks) -> None:
         calls.append(context.correlation_id)
         return MetadataResponse(cluster_id="c")
 
-    desk = Desk(tasks, Row(handler(ApiKey.METADATA, handle), is_cached=True))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.METADATA, handle), is_cached=True))
     for number in (1, 2):
         desk.send(MetadataRequest(topics=None), 9, number)
     desk.send(MetadataRequest(topics=[]), 9, 3)
@@ -343,7 +345,7 @@ class Guarded(Desk):
 
     def __init__(self, tasks: Tasks, authorizer: Authorizer) -> None:
         self.calls = 0
-        row = Row(handler(ApiKey.METADATA, self.handle), is_cached=True)
+        row = ApiRow(handler(ApiKey.METADATA, self.handle), is_cached=True)
         super().__init__(tasks, row)
         self.authorizer = authorizer
         self.dispatcher.authorize_by(authorizer)
@@ -409,7 +411,7 @@ async def test_lost_connection_cancels_its_own_work(tasks: Tasks) -> None:
             created.append(asyncio.get_running_loop().create_future())
             return created[-1]
 
-        row = Row(handler(ApiKey.DESCRIBE_CLUSTER, handle), ends_with_connection=ends)
+        row = ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle), ends_with_connection=ends)
         desk = Desk(tasks, row)
         desk.send(DescribeClusterRequest(), 0)
         desk.wire.connection.connection_lost(None)
@@ -436,7 +438,7 @@ async def test_requests_for_metadata_wait_until_there_is_some(tasks: Tasks, is_k
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE)
         return tasks.spawn(later(), "answer")
 
-    row = Row(handler(ApiKey.METADATA, handle), needs_metadata=True, is_cached=True)
+    row = ApiRow(handler(ApiKey.METADATA, handle), needs_metadata=True, is_cached=True)
     desk = Desk(tasks, row)
     desk.send(MetadataRequest(topics=[]), 13)
     await turn()
@@ -453,7 +455,7 @@ async def test_connection_is_closed_if_no_controller_sends_metadata(
 ) -> None:
     """The client has to ask another broker."""
     monkeypatch.setattr(first_metadata, "WAIT_SECONDS", 0)
-    desk = Desk(tasks, Row(handler(ApiKey.METADATA, lambda *_: MetadataResponse()),
+    desk = Desk(tasks, ApiRow(handler(ApiKey.METADATA, lambda *_: MetadataResponse()),
                            needs_metadata=True))  # fmt: skip
     desk.send(MetadataRequest(topics=[]), 9)
     await turn()
@@ -472,7 +474,7 @@ async def test_unexpected_exception_closes_the_connection_and_is_reported(tasks:
         asyncio.get_running_loop().call_soon(lambda: None)
         return future
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, handle)))
     with pytest.raises(AssertionError):
         desk.send(DescribeClusterRequest(), 0)
     assert desk.is_closed
@@ -491,10 +493,10 @@ async def test_requests_and_errors_are_counted(tasks: Tasks) -> None:
 
     desk = Desk(
         tasks,
-        Row(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: future)),
-        Row(handler(ApiKey.CREATE_TOPICS, slow)),
-        Row(handler(ApiKey.METADATA, refuse), is_cached=True),
-        Row(VERSIONS),
+        ApiRow(handler(ApiKey.DESCRIBE_CLUSTER, lambda context, request: future)),
+        ApiRow(handler(ApiKey.CREATE_TOPICS, slow)),
+        ApiRow(handler(ApiKey.METADATA, refuse), is_cached=True),
+        ApiRow(VERSIONS),
     )
     for _ in range(3):
         desk.send(MetadataRequest(topics=[]), 9)

@@ -13,7 +13,7 @@ from ottla.base.tasks import Tasks
 from ottla.net.receive_budget import ReceiveBudget
 from ottla.net.unsent import UnsentBudget
 from ottla.server.transport import costs
-from ottla.server.transport.apis import Row
+from ottla.server.transport.apis import ApiRow
 from ottla.server.transport.costs import COSTS, Cost
 from ottla.wire import headers
 from ottla.wire.api_keys import ApiKey
@@ -54,7 +54,7 @@ from tests.unit.server.transport.test_dispatch import VERSIONS, handler
 class Desk(test_dispatch.Desk):
     """One that may hold larger responses, and where what was sent is read once."""
 
-    def __init__(self, tasks: Tasks, *rows: Row) -> None:
+    def __init__(self, tasks: Tasks, *rows: ApiRow) -> None:
         super().__init__(tasks, *rows)
         self.endpoint.unsent = UnsentBudget(10**8)
         self.endpoint.budget = ReceiveBudget(10**8)
@@ -137,7 +137,7 @@ class Creator:
 async def test_one_response_for_all_parts(tasks: Tasks, style: str) -> None:
     """Whatever the handler returns; it never sees more elements than the table allows at once."""
     creator = Creator()
-    desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, getattr(creator, style))))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, getattr(creator, style))))
     request = topics(1000)
     desk.send(request, 7, 5)
     assert creator.parts == []
@@ -152,7 +152,7 @@ async def test_one_response_for_all_parts(tasks: Tasks, style: str) -> None:
 async def test_small_requests_are_not_divided(tasks: Tasks) -> None:
     """They are handled at once, in the callback of the transport."""
     creator = Creator()
-    desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
     desk.send(topics(3), 7)
     assert creator.parts == [3]
     assert len(desk.answers(CreateTopicsResponse, 7)) == 1
@@ -161,8 +161,8 @@ async def test_small_requests_are_not_divided(tasks: Tasks) -> None:
 async def test_requests_behind_it_wait_and_others_do_not(tasks: Tasks) -> None:
     """Responses keep the order of requests on a connection; other connections are served."""
     creator = Creator()
-    rows = Row(handler(ApiKey.CREATE_TOPICS, creator.plain)), Row(VERSIONS)
-    desk, other = Desk(tasks, *rows), Desk(tasks, Row(handler(
+    rows = ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)), ApiRow(VERSIONS)
+    desk, other = Desk(tasks, *rows), Desk(tasks, ApiRow(handler(
         ApiKey.DESCRIBE_CLUSTER, lambda context, request: DescribeClusterResponse(cluster_id="c")
     )))  # fmt: skip
     desk.send(topics(1000), 7, 5)
@@ -180,7 +180,7 @@ async def test_an_error_of_the_handler(tasks: Tasks, style: str) -> None:
     """A response without an error code of its own: the connection ends, as for a small request."""
     creator = Creator()
     creator.error = ApiError(ErrorCode.INVALID_REQUEST, "no")
-    desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, getattr(creator, style))))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, getattr(creator, style))))
     desk.send(topics(1000), 7)
     await until(lambda: desk.is_closed)
     assert len(creator.parts) == 1
@@ -189,7 +189,7 @@ async def test_an_error_of_the_handler(tasks: Tasks, style: str) -> None:
 async def test_a_frame_that_cannot_be_decoded(tasks: Tasks) -> None:
     """The connection ends; the handler is not called."""
     creator = Creator()
-    desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
     body = headers.encode_request(topics(1000), 7, 5, "client")
     desk.send_bytes(body[:-100])
     await until(lambda: desk.is_closed)
@@ -200,7 +200,7 @@ async def test_too_many_objects(tasks: Tasks) -> None:
     """The bound of the decoder comes from the row."""
     creator = Creator()
     with with_cost(ApiKey.CREATE_TOPICS, objects_max=2000):
-        desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+        desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
         desk.send(topics(1000), 7)
     await until(lambda: desk.is_closed)
     assert creator.parts == []
@@ -210,7 +210,7 @@ async def test_too_many_bytes(tasks: Tasks) -> None:
     """Not even a copy of the frame is made."""
     creator = Creator()
     with with_cost(ApiKey.CREATE_TOPICS, request_bytes_max=10_000):
-        desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+        desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
         desk.send(topics(1000), 7)
     assert desk.is_closed
     assert creator.parts == []
@@ -220,7 +220,7 @@ async def test_a_response_of_too_many_bytes(tasks: Tasks) -> None:
     """The work ends as soon as the response is too large."""
     creator = Creator()
     with with_cost(ApiKey.CREATE_TOPICS, response_bytes_max=10_000):
-        desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+        desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
         desk.send(topics(1000), 7)
     await until(lambda: desk.is_closed)
     assert 0 < len(creator.parts) < 10
@@ -230,7 +230,7 @@ async def test_too_much_time(tasks: Tasks) -> None:
     """So does work that takes longer than its row allows."""
     creator = Creator()
     with with_cost(ApiKey.CREATE_TOPICS, seconds_max=-1.0):
-        desk = Desk(tasks, Row(handler(ApiKey.CREATE_TOPICS, creator.plain)))
+        desk = Desk(tasks, ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain)))
         desk.send(topics(1000), 7)
     await until(lambda: desk.is_closed)
     assert len(creator.parts) <= 1
@@ -259,7 +259,7 @@ async def test_a_topic_that_is_named_many_times(tasks: Tasks) -> None:
             ]
         )
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
     desk.send(configs(*["same"] * 20_000, "other"), 4)
     await until(lambda: desk.has_sent)
     ((_, response),) = desk.answers(DescribeConfigsResponse, 4)
@@ -276,7 +276,7 @@ async def test_unfinished_response_counts_in_the_budget(tasks: Tasks) -> None:
             results=[DescribeConfigsResult(configs=[config]) for _ in request.resources]
         )
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
     desk.send(configs(*map(str, range(100))), 4)
     await until(lambda: desk.endpoint.unsent.held_bytes > 1_000_000)
     assert not desk.has_sent
@@ -292,7 +292,7 @@ async def test_a_client_that_has_left(tasks: Tasks) -> None:
         seen.append(len(request.resources))
         return DescribeConfigsResponse()
 
-    desk = Desk(tasks, Row(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.DESCRIBE_CONFIGS, handle)))
     desk.send(configs(*map(str, range(1000))), 4)
     desk.wire.connection.connection_lost(None)
     for _ in range(50):
@@ -308,7 +308,7 @@ async def test_large_fetch_ends_with_its_connection(tasks: Tasks) -> None:
         waiting.append(asyncio.get_running_loop().create_future())
         return waiting[0]
 
-    desk = Desk(tasks, Row(handler(ApiKey.FETCH, handle), ends_with_connection=True))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.FETCH, handle), ends_with_connection=True))
     partitions = [FetchPartition(partition=number) for number in range(3000)]
     desk.send(FetchRequest(topics=[FetchTopic(topic="t", partitions=partitions)]), 12)
     await until(lambda: waiting)
@@ -326,7 +326,7 @@ async def test_a_prepared_request(tasks: Tasks) -> None:
             return None
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="all", error_code=44)])
 
-    row = Row(handler(ApiKey.CREATE_TOPICS, creator.plain), prepare=prepare)
+    row = ApiRow(handler(ApiKey.CREATE_TOPICS, creator.plain), prepare=prepare)
     desk = Desk(tasks, row)
     desk.send(topics(150), 7, 5)
     await until(lambda: desk.has_sent)
@@ -348,7 +348,7 @@ async def test_a_request_without_parts(tasks: Tasks) -> None:
         seen.append(len(request.topics))
         return OffsetCommitResponse()
 
-    desk = Desk(tasks, Row(handler(ApiKey.OFFSET_COMMIT, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.OFFSET_COMMIT, handle)))
     names = [f"a-topic-with-a-long-name-{number}" for number in range(1000)]
     partitions = [OffsetCommitRequestPartition(partition_index=0)]
     desk.send(
@@ -365,7 +365,7 @@ async def test_a_request_without_parts(tasks: Tasks) -> None:
 
 async def test_metadata_of_all_topics_is_not_large(tasks: Tasks) -> None:
     """A request without a list of topics has few bytes, and its response comes from the cache."""
-    desk = Desk(tasks, Row(handler(
+    desk = Desk(tasks, ApiRow(handler(
         ApiKey.METADATA, lambda context, request: MetadataResponse(cluster_id="c")
     ), is_cached=True))  # fmt: skip
     desk.send(MetadataRequest(topics=None), 9)
@@ -411,7 +411,7 @@ async def test_only_many_partitions_are_a_large_produce(
             ]
         )
 
-    desk = Desk(tasks, Row(handler(ApiKey.PRODUCE, handle)))
+    desk = Desk(tasks, ApiRow(handler(ApiKey.PRODUCE, handle)))
     desk.send(produce(count, 400), 9)
     assert bool(seen) is not is_divided
     await until(lambda: desk.has_sent)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from ottla.storage.cleaner import compaction
-from ottla.storage.cleaner.compaction import KEY_BYTES, NewestOffsets, Progress
+from ottla.storage.cleaner.compaction import KEY_BYTES, LogOffsets, NewestOffsets
 from ottla.storage.config import LogConfig
 from ottla.storage.files.time_index import TimeEntry
 from ottla.wire.records import batch
@@ -41,7 +41,7 @@ def survey(
     first_dirty: int = 0, stable_end: int = 35, *, log_start: int = 0, **fields: object
 ) -> tuple[int, int, int, int]:
     """Return (first dirty offset, end offset, clean bytes, dirty bytes) of a log that ends at 35."""
-    progress = Progress(log_start, 35, first_dirty, stable_end)
+    progress = LogOffsets(log_start, 35, first_dirty, stable_end)
     config = LogConfig(**fields)  # type: ignore[arg-type]
     return compaction.survey(SEGMENTS, progress, config, NOW)[:4]
 
@@ -95,7 +95,7 @@ def test_a_log_is_due_when_enough_is_dirty_or_too_old(
 ) -> None:
     """A log is due if its dirty ratio is exceeded or a dirty record exceeds max.compaction.lag.ms."""
     config = LogConfig(min_cleanable_dirty_ratio=ratio, max_compaction_lag_ms=lag_ms)
-    survey = compaction.survey(SEGMENTS, Progress(0, 35, first_dirty, 35), config, NOW)
+    survey = compaction.survey(SEGMENTS, LogOffsets(0, 35, first_dirty, 35), config, NOW)
     assert survey.is_due(config) is due
 
 

@@ -14,6 +14,7 @@ from ottla.base.rng import SeededRng
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
 from ottla.storage.directories.log_directory import LogDirectory, parse_directory_name
+from ottla.storage.directories.strays import StrayReason
 from ottla.storage.files import checkpoints
 from ottla.testing.sim.files import SimFileSystem
 from tests.unit.storage.world import TOPIC_ID, World, make_batch, offsets
@@ -187,12 +188,12 @@ def test_start_removes_logs_that_were_deleted_before_a_crash(world: World) -> No
 
 
 async def test_stray_log_is_kept_but_not_loaded(world: World) -> None:
-    """A log that is set aside has another name; neither time nor a restart removes its files."""
+    """A log that is set aside has another name; a restart does not remove its files."""
     directories = world.directories()
     log = directories.create("t", 0, TOPIC_ID, CONFIG)
     log.append_as_leader(make_batch(), 0)
     directories.store_high_watermarks({("t", 0): 1})
-    path = directories.set_aside("t", 0)
+    path = directories.set_aside("t", 0, StrayReason.UNASSIGNED)
     directories.settle_deletions()
     assert directories.get("t", 0) is None
     assert directories.create("t", 0, bytes(15) + b"\x01", CONFIG).log_end_offset == 0

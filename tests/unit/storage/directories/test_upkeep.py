@@ -25,8 +25,9 @@ def test_intervals_come_from_the_options() -> None:
         "log.flush.offset.checkpoint.interval.ms": "3",
         "log.flush.start.offset.checkpoint.interval.ms": "4",
         "producer.id.expiration.check.interval.ms": "5",
+        "log.stray.retention.ms": "6",
     }
-    assert Intervals.from_options(BROKER_OPTIONS.parse(settings)) == (1, 2, 3, 4, 5)
+    assert Intervals.from_options(BROKER_OPTIONS.parse(settings)) == (1, 2, 3, 4, 5, 6)
 
 
 def test_each_task_runs_at_its_interval() -> None:

@@ -3,9 +3,12 @@
 from collections.abc import Callable
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ottla.base.files import NotCached
 from ottla.storage.files import scan
+from ottla.storage.files.index import IndexPosition
 from ottla.wire.records import batch
 from ottla.wire.records.records import Record, encode_batch
 from tests.unit.storage.world import START_MS, make_batch
@@ -103,3 +106,41 @@ def test_batch_with_many_headers_is_not_decoded_for_one_record() -> None:
     data = encode_batch([many, many._replace(timestamp=START_MS + 9)], base_offset=40)
     header = batch.parse_header(data)
     assert scan.first_record_since(data, header, START_MS + 4, 0) == (START_MS + 9, 40, -1)
+
+
+LOG = make_log([10, 900, 10, 10, 5000, 10] * 3)
+DAMAGE = st.tuples(st.integers(0, len(LOG) - 1), st.integers(0, 255))
+
+
+@given(st.integers(0, 20), st.lists(DAMAGE, max_size=2), st.integers(0, len(LOG)))
+def test_skipped_batches_are_those_that_a_scan_passes(
+    offset: int, damage: list[tuple[int, int]], end: int
+) -> None:
+    """A skip never passes a batch that contains the offset, nor bytes at which a scan stops."""
+    data = bytearray(LOG[:end])
+    for position, value in damage:
+        data[position : position + 1] = bytes([value])[: max(0, end - position)]
+    file = bytes(data)
+    passed, found = 0, False
+    for start, header in scan.headers(reader(file), 0, end):
+        if found := header.last_offset >= offset:
+            assert start == passed
+            break
+        passed = start + header.size_bytes
+    skipped, is_found = scan.skip_before(reader(file), IndexPosition(0, -1, False), end, offset)
+    assert skipped <= passed
+    if is_found:
+        assert found
+        assert skipped == passed
+    elif found and not damage:
+        # Only the first chunk is read.
+        assert passed > 16 * 1024 - batch.HEADER_SIZE
+
+
+def test_a_skip_from_an_entry_that_contradicts_its_batch_stays_there() -> None:
+    """The last offset of an entry is compared with the batch's before batches are skipped."""
+    position = len(make_log([10]))
+    for expected, place in ((1, (position * 2, True)), (5, (position, False))):
+        entry = IndexPosition(position, expected, False)
+        data = make_log([10] * 4)
+        assert scan.skip_before(reader(data), entry, len(data), 2) == place

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.files import RealFileSystem
 from ottla.storage.config import LONG_MAX, LogConfig
+from ottla.storage.files import scan
 from ottla.storage.files.file_names import base_offset_of, file_name
 from ottla.storage.files.index import OffsetIndex
 from ottla.storage.files.time_index import TimeIndex
@@ -75,6 +77,25 @@ def test_every_offset_is_found_at_the_position_of_a_scan(
         segment.load_tail()
     for offset in range(BASE, headers[-1].last_offset + 2):
         assert segment.batches.locate(offset) == place_of(headers, offset)
+
+
+def test_an_offset_between_two_entries_costs_one_read_and_no_headers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Consumers behind the recent batches do not pay for each batch between entry and offset."""
+    segment = make_segment(tmp_path, index_interval_bytes=4096)
+    headers = fill(segment, 3000, records=1)
+    reads: list[int] = []
+
+    def read(position: int, size_bytes: int) -> Buffer:
+        reads.append(position)
+        return segment.file.read_at(position, size_bytes)
+
+    monkeypatch.setattr(scan, "header_at", None)
+    for offset in range(BASE + 1, BASE + 200):
+        reads.clear()
+        assert segment.batches.locate(offset, read) == place_of(headers, offset)
+        assert len(reads) <= 1
 
 
 def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:

@@ -402,7 +402,7 @@ def test_a_batch_of_many_headers_is_heavy() -> None:
         with pytest.raises(validation.HeavyBatchError):
             check(bytearray(data), **options)
         assert validation.vet(data, LogConfig(**options), START_MS)
-        limits = validation.Limits(10**6, 10**6, 3001, 1500)
+        limits = validation.BatchLimits(10**6, 10**6, 3001, 1500)
         with pytest.raises(validation.HeavyBatchError):
             validation.vet(data, LogConfig(**options), START_MS, limits)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.testing.checkers.history import Fault, History, ReadRecord, Rules, check
+from ottla.testing.checkers.history import AllowedViolations, Fault, History, ReadRecord, check
 
 PARTITION = ("t", 0)
 
@@ -199,7 +199,7 @@ def test_power_loss_may_lose_the_tail_without_flush_on_ack() -> None:
     history.read("s", PARTITION, log("a"))
     acknowledged(history, "x", 1)
     final = [*log("a"), *log("x", start=1, epoch=1)]
-    assert check(history, {PARTITION: final}, Rules(may_lose_tail=True)) == []
+    assert check(history, {PARTITION: final}, AllowedViolations(may_lose_tail=True)) == []
     strict = check(history, {PARTITION: final})
     assert {item.fault for item in strict} == {Fault.LOST, Fault.VANISHED}
 
@@ -229,7 +229,7 @@ def test_other_faults_are_reported_after_a_power_loss(
     if fault is Fault.LOST:
         history.sent("q", PARTITION, "y")
         acknowledged(history, "z", 4)
-    violations = check(history, {PARTITION: final}, Rules(may_lose_tail=True))
+    violations = check(history, {PARTITION: final}, AllowedViolations(may_lose_tail=True))
     assert fault in {violation.fault for violation in violations}
 
 
@@ -237,7 +237,7 @@ def test_producers_that_are_not_idempotent_may_duplicate() -> None:
     """A retry after a timeout may write the record twice."""
     history = History()
     history.sent("p", PARTITION, "a")
-    assert check(history, {PARTITION: log("a", "a")}, Rules(may_duplicate=True)) == []
+    assert check(history, {PARTITION: log("a", "a")}, AllowedViolations(may_duplicate=True)) == []
 
 
 def test_value_sent_twice_is_an_error() -> None:

@@ -19,10 +19,10 @@ import pytest
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client import connection, pipelined
 from ottla.client.admin.offsets import LATEST, READ_COMMITTED, list_offsets
+from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
-from ottla.client.table import read_table
-from ottla.client.transaction import Producer, Transaction, begin, list_open
+from ottla.client.transaction import ProducerIdAndEpoch, Transaction, begin, list_open
 from ottla.streams.spark.connector import ledger as ledger_module
 from ottla.streams.spark.connector.exactly_once import (
     Attempt,
@@ -406,19 +406,23 @@ def test_aborted_transactions_are_not_decided(brokers: Brokers) -> None:
 def test_the_ledger_has_room_for_hundreds_of_tasks() -> None:
     """The limit is the broker's size of offset metadata; more tasks are rejected with a fix."""
     entry = LedgerEntry(
-        "r" * 36, Producer(1, 2), 7, tuple(Producer(5000 + n, 3) for n in range(900))
+        "r" * 36,
+        ProducerIdAndEpoch(1, 2),
+        7,
+        tuple(ProducerIdAndEpoch(5000 + n, 3) for n in range(900)),
     )
     for each in (
         LedgerEntry(),
         entry,
-        LedgerEntry("r", Producer(1, 0), 3, (None, Producer(4, 5))),
-        entry.taken_over("s", Producer(2, 3)).taken_over("t", Producer(2, 4)),
+        LedgerEntry("r", ProducerIdAndEpoch(1, 0), 3, (None, ProducerIdAndEpoch(4, 5))),
+        entry.taken_over("s", ProducerIdAndEpoch(2, 3)).taken_over("t", ProducerIdAndEpoch(2, 4)),
     ):
         assert LedgerEntry.decode(each.batch_id, each.encode()) == each
         assert len(each.encode()) <= 4096
     chance = random.Random(1)
     many = tuple(
-        Producer(chance.randrange(1 << 40), chance.randrange(1 << 15)) for _ in range(2000)
+        ProducerIdAndEpoch(chance.randrange(1 << 40), chance.randrange(1 << 15))
+        for _ in range(2000)
     )
     with pytest.raises(ConfigError, match="coalesce"):
-        LedgerEntry("r", Producer(1, 2), 7, many).encode()
+        LedgerEntry("r", ProducerIdAndEpoch(1, 2), 7, many).encode()

@@ -9,7 +9,7 @@ import pytest
 from pyspark import TaskContext
 
 from ottla.base.errors import ApiError
-from ottla.client.table import read_table
+from ottla.client.arrow_table import read_table
 from ottla.client.transaction import list_open
 from ottla.streams import StreamsBuilder
 from ottla.streams.model.raw import ProducedRecord

@@ -11,9 +11,9 @@ from pyspark.cloudpickle import dumps, loads
 
 from ottla.base.errors import ConfigError
 from ottla.client import brokers as brokers_module
+from ottla.client.arrow_table import read_table
 from ottla.client.connection import Connection
 from ottla.client.errors import NotReachable
-from ottla.client.table import read_table
 from ottla.client.transaction import list_open
 from ottla.streams.spark.connector import sink as sink_module
 from ottla.streams.spark.connector.sink import Written
