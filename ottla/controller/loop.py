@@ -31,7 +31,7 @@ from ottla.controller.planning.requests import (
     TopicResult,
     admit_all,
 )
-from ottla.controller.registration import Registration
+from ottla.controller.registration import BrokerRegistration
 from ottla.controller.succession import Succession
 from ottla.controller.term import ControllerTerm, Role
 from ottla.controller.term_context import Deliveries, Dependencies
@@ -73,7 +73,7 @@ class Controller:
         self.on_new_session: list[Callable[[Coordination], Awaitable[None]]] = []
         self._dependencies = dependencies
         check = partial(self._post, self._check_registration)
-        self.registration = Registration(lambda: self.session, broker, dependencies, check)
+        self.registration = BrokerRegistration(lambda: self.session, broker, dependencies, check)
         self._role = Role()
         self._succession = Succession(
             dependencies,

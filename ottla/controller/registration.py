@@ -1,7 +1,7 @@
 """The registration of this broker under its id.
 
 `register` waits for the end of another session, and replaces only a registration of an earlier
-process with the same log directories. `Registration` watches the broker's own: if another program
+process with the same log directories. `BrokerRegistration` watches the broker's own: if another program
 removes it, the broker registers again, and if another process takes the id, it ends. Follows
 KafkaZkClient.registerBroker and KafkaServer.createBrokerInfo.
 """
@@ -41,7 +41,7 @@ from ottla.controller.term_context import Dependencies
 _log = logging.getLogger(__name__)
 
 
-class Registration:
+class BrokerRegistration:
     """The registration of this broker; `session` returns its current session.
 
     `changed` is called when the registration may have been removed or replaced.

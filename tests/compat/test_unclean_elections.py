@@ -1,5 +1,5 @@
-"""Unclean elections of an offline partition, once unclean.leader.election.enable is set: Apache Kafka
-3.9.2 on ZooKeeper and Ottla elect at once, and only for topics that it is set for.
+"""Unclean elections of an offline partition, once unclean.leader.election.enable is set: Apache
+Kafka 3.9.2 on ZooKeeper and Ottla elect at once, and only for topics that it is set for.
 """
 
 import contextlib

@@ -11,7 +11,7 @@ LONGEST = {
     "layers-by-name": 2,
     "imports-by-name": 1,
     "inner-imports": 0,
-    "changes": 4,
+    "changes": 2,
 }
 
 
