@@ -25,9 +25,10 @@ from tests.compat import java
 OK = "ok"
 _PATIENCE_S = 20.0
 # kafka-python repeats a login that was refused for this long.
-_BOOTSTRAP_MS = 1000
-# librdkafka's codes of refusals: authentication, TLS, and a connection that was closed.
-_REFUSALS = (-169, -181, -187)
+_BOOTSTRAP_MS = 2000
+# librdkafka's codes of refusals: authentication and TLS; and the code of a broker that
+# disconnects.
+_REFUSALS, _DOWN = (-169, -181), -187
 _JAVA = "org.apache.kafka.common.security"
 _MODULES = {
     "PLAIN": "plain.PlainLoginModule",
@@ -38,7 +39,7 @@ _MODULES = {
 
 
 class Login(NamedTuple):
-    """How a client logs in; `certificate` is the file of its own certificate, if it has one."""
+    """The options of one login; `certificate` is the file of the client, if it has one."""
 
     address: str
     protocol: str
@@ -96,7 +97,8 @@ def librdkafka(login: Login) -> str:
     deadline = time.monotonic() + _PATIENCE_S
     while True:
         admin.poll(0)
-        refusals = [error for error in errors if error.code() in _REFUSALS]
+        codes = (*_REFUSALS, _DOWN) if login.expects_refusal else _REFUSALS
+        refusals = [error for error in errors if error.code() in codes]
         if refusals:
             return str(refusals[0])
         try:

@@ -229,27 +229,31 @@ def test_user_without_rights_sees_no_topics(broker: Guarded) -> None:
 
 
 def test_expression_of_a_member_leaves_out_hidden_topics(broker: Guarded) -> None:
-    """A group of the consumer protocol reads the other topics that match, as in Kafka."""
-    for name in ("shown-1", "shown-2"):
+    """Groups of the consumer protocol with the same expression read the topics that their members
+    may describe, as in Kafka: others for ann than for ben.
+    """
+    topics = {"ann": "shown-1", "ben": "shown-2"}
+    for user, name in topics.items():
         run_command("topic", "create", name, "-b", broker.address)
         delivery({"bootstrap.servers": broker.address}, name)
-    reader = ("--consumer", "--allow-principal", "User:ann")
-    broker.acl("add", "--topic", "shown-1", "--group", "expression", *reader)
-    consumer = confluent_kafka.Consumer(
-        {
-            **broker.settings(),
-            "group.id": "expression",
-            "group.protocol": "consumer",
-            "auto.offset.reset": "earliest",
-        }
-    )
-    consumer.subscribe(["^shown-.*"])
-    try:
-        message = consumer.poll(20)
-        assert (message.error(), message.topic()) == (None, "shown-1")
-        assert {partition.topic for partition in consumer.assignment()} == {"shown-1"}
-    finally:
-        consumer.close()
+        reader = ("--consumer", "--allow-principal", f"User:{user}")
+        broker.acl("add", "--topic", name, "--group", f"expression-{user}", *reader)
+    for user, name in topics.items():
+        consumer = confluent_kafka.Consumer(
+            {
+                **broker.settings(user),
+                "group.id": f"expression-{user}",
+                "group.protocol": "consumer",
+                "auto.offset.reset": "earliest",
+            }
+        )
+        consumer.subscribe(["^shown-.*"])
+        try:
+            message = consumer.poll(20)
+            assert (message.error(), message.topic()) == (None, name)
+            assert {partition.topic for partition in consumer.assignment()} == {name}
+        finally:
+            consumer.close()
 
 
 def test_rules_return_the_principal_of_a_certificate(broker: Guarded) -> None:

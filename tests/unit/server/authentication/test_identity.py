@@ -16,7 +16,7 @@ def refuse(_token: str) -> Bearer:
 
 
 def test_refused_token_is_a_failure_before_the_client_confirms_it() -> None:
-    """aiokafka never does. The confirmation is not another failure, and another token is one."""
+    """The client aiokafka never does. The confirmation is no further failure; another token is."""
     counts = LoginCounts()
     login = ClientLogin(OAuthExchange(refuse), Terms(OAUTHBEARER), RealClock(), counts)
     token = b"n,,\x01auth=Bearer a.b.c\x01\x01"

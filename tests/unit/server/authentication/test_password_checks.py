@@ -11,11 +11,10 @@ from ottla.base.clock import RealClock
 from ottla.base.files import RealFileSystem
 from ottla.base.rng import SeededRng
 from ottla.cluster.options.security_options import ListenerSecurity
-from ottla.net.admission.attempts import Attempts
-from ottla.net.admission.attempts import Limits as AttemptLimits
+from ottla.net.admission.attempts import AttemptLimits, Attempts
 from ottla.net.connection import Connection
 from ottla.security import scram
-from ottla.server.authentication.gate import Gate, Limits
+from ottla.server.authentication.gate import AuthenticationLimits, Gate
 from ottla.server.authentication.identity import LoginCounts, is_known
 from ottla.server.authentication.logins import Logins
 from ottla.server.authentication.password_checks import PasswordChecks
@@ -133,7 +132,7 @@ def test_gate_handles_a_message_after_the_check_of_its_password(
         gate = Gate(
             cast(Any, None),
             security,
-            Limits(100, 1000, 60.0),
+            AuthenticationLimits(100, 1000, 60.0),
             lambda: 0.0,
             counts,
             lambda *_: None,
