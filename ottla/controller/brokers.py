@@ -104,7 +104,7 @@ class Brokers:
         self._context.post(lambda term: term.brokers.directories_failed())
 
     async def planned(self, live: Mapping[int, BrokerImage]) -> ClusterImage:
-        """Return the image with these live brokers, and with new leaders for partitions without one."""
+        """Return the image with these live brokers, and leaders for partitions without one."""
         return await self._context.planned(
             lambda image: planner.plan_brokers(image, live, self.is_unclean)
         )
