@@ -2,13 +2,14 @@
 
 `python -m bench.cluster_pauses [--partitions N] [--only EVENT ...] [--against kafka]`. N partitions
 with three replicas each are in topics of 100 (`--size`), with a record in each. The brokers share a
-ZooKeeper, or the embedded coordination of one of them (`--embedded`). For each event, a line has
-the seconds until every broker reports a live leader and a complete ISR for all partitions, and for
-each broker the longest pause: by the broker's own metric, and the largest CPU time of the loop's
-thread between two checks. If other processes use the machine, the
+ZooKeeper, or the embedded coordination of one of them (`--embedded`).
+
+For each event, a line has the seconds until every broker reports a live leader and a complete ISR
+for all partitions, and for each broker the longest pause: by the broker's own metric, and the
+largest CPU time of the loop's thread between two checks. If other processes use the machine, the
 first is larger than the second. Apache Kafka has no such metric, so only its times are printed.
 
-The events are those of `EVENTS`, in this order; the partitions are always created and filled.
+`EVENTS` has the events, in this order; the partitions are always created and filled.
 """
 
 import argparse

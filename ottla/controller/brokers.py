@@ -105,7 +105,7 @@ class Brokers:
         self._context.post(lambda term: term.brokers.directories_failed())
 
     async def planned(self, live: Mapping[int, BrokerImage]) -> ClusterImage:
-        """Return the image with these live brokers, and new leaders if partitions need them."""
+        """Return the image with these live brokers, and leaders for partitions without one."""
         is_unclean, lingering = self._context.is_unclean, self._lingering
         return await self._context.planned(
             lambda image: planner.plan_brokers(image, live, is_unclean, lingering)

@@ -201,7 +201,7 @@ def test_a_refused_request_is_repeated_after_the_back_off() -> None:
 
 
 def test_a_request_costs_as_much_as_has_changed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a thousand partitions a request reads only the one that moved."""
+    """The follower reads the position of the one partition of a thousand that moved."""
     result = FollowerFetches(2)
     followed = [Followed("orders", (TOPIC, number), 4) for number in range(1000)]
     for one in followed:

@@ -6,7 +6,6 @@ import random
 import pytest
 
 from ottla.replication import leading
-from ottla.replication.delayed import Watched
 from ottla.server.fetch.parked import Parked
 from ottla.server.handlers import fetch
 from ottla.wire.messages.fetch import FetchResponse, ForgottenTopic
@@ -131,11 +130,13 @@ async def test_failing_fetch_of_a_session_does_not_lose_changes_of_other_partiti
     asyncio.get_running_loop().set_exception_handler(lambda _, context: errors.append(context))
     broker.create("t", partitions=3)
     check = Parked.check
+    failed: list[Parked] = []
 
-    def fail_once(parked: Parked, changed: Watched) -> FetchResponse | None:
-        if changed is broker.partition("t", 0):
+    def fail_once(parked: Parked) -> FetchResponse | None:
+        if not failed:
+            failed.append(parked)
             raise RuntimeError("a fault")
-        return check(parked, changed)
+        return check(parked)
 
     monkeypatch.setattr(Parked, "check", fail_once)
     waiting = []
