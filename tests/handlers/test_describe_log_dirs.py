@@ -1,5 +1,6 @@
 """DescribeLogDirs: the directories of logs, their sizes and free space."""
 
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.handlers import describe_log_dirs
 from ottla.storage.config import LogConfig
 from ottla.storage.directories.disk import LogDirectories
+from ottla.storage.directories.strays import StrayReason
 from ottla.testing.sim.files import UNLIMITED_BYTES
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from tests.handlers.logs import LogsBroker
@@ -49,6 +51,23 @@ async def test_the_device_has_a_size_since_version_4(broker: LogsBroker) -> None
     assert (result.total_bytes, result.usable_bytes) == (UNLIMITED_BYTES, UNLIMITED_BYTES)
     (result,) = (await describe(broker, version=3)).results
     assert (result.total_bytes, result.usable_bytes) == (-1, -1)
+
+
+async def test_stray_logs_are_listed_by_their_folders(broker: LogsBroker) -> None:
+    """A log that was set aside belongs to no topic, so it is listed only if all are requested."""
+    broker.create("t")
+    broker.create("u")
+    broker.write("t", b"a")
+    broker.replicas.set_aside(("t", 0), StrayReason.UNASSIGNED)
+    (result,) = (await describe(broker)).results
+    served, stray = result.topics
+    assert served.name == "u"
+    assert re.fullmatch(r"t-0\.[0-9a-f]{32}-stray", stray.name)
+    (row,) = stray.partitions
+    assert (row.partition_index, row.offset_lag, row.is_future_key) == (0, -1, False)
+    assert row.partition_size > 0
+    (result,) = (await describe(broker, ("u", 0))).results
+    assert [topic.name for topic in result.topics] == ["u"]
 
 
 async def test_only_requested_partitions_are_described(broker: LogsBroker) -> None:

@@ -543,6 +543,7 @@ async def test_upkeep_of_logs_uses_the_options(yard: Yard) -> None:
         "log.flush.offset.checkpoint.interval.ms": "13",
         "log.flush.start.offset.checkpoint.interval.ms": "14",
         "producer.id.expiration.check.interval.ms": "15",
+        "log.stray.retention.ms": "18",
         "producer.id.expiration.ms": "16",
         "replica.alter.log.dirs.io.max.bytes.per.second": "17",
     }
@@ -550,7 +551,7 @@ async def test_upkeep_of_logs_uses_the_options(yard: Yard) -> None:
     client = await yard.client(node)
     await client.metadata("t")
     replicas = node.broker.replicas
-    assert replicas.directories.upkeep.intervals == (11, 12, 13, 14, 15)
+    assert replicas.directories.upkeep.intervals == (11, 12, 13, 14, 15, 18)
     assert replicas.move_bytes_per_second() == 17
     assert replicas.get("t", 0).log.config.producer_id_expiration_ms == 16
 

@@ -8,6 +8,7 @@ from ottla.client.admin.replicas import (
     Reassignment,
     ReplicaLogDirs,
     describe_replica_log_dirs,
+    directories_of,
     elect_leaders,
     list_partition_reassignments,
 )
@@ -82,3 +83,19 @@ def test_log_directories_of_replicas_are_described(cluster: Any, brokers: Broker
         ("t", 1, node): ReplicaLogDirs(None, -1, None, -1),
     }
     assert cluster.names().count("DescribeLogDirs") == 1
+
+
+def test_stray_logs_are_not_replicas() -> None:
+    """A broker of Ottla lists them as topics with the names of their folders."""
+    names = ("t-0.5d41402abc4b2a76b9719d911017c592-stray", "orders-3.stray", "t-stray")
+    topics = [
+        directories.DescribeLogDirsTopic(
+            name=name,
+            partitions=[directories.DescribeLogDirsPartition(partition_index=0, partition_size=7)],
+        )
+        for name in names
+    ]
+    result = directories.DescribeLogDirsResult(log_dir="/data", topics=topics)
+    (row,) = directories_of(directories.DescribeLogDirsResponse(results=[result]))
+    assert row.strays == {names[0]: 7}
+    assert [topic for topic, _ in row.replicas] == list(names[1:])
