@@ -1,9 +1,9 @@
 """The registration of this broker under its id.
 
 `register` waits for the end of another session, and replaces only a registration of an earlier
-process with the same log directories. `BrokerRegistration` watches the broker's own: if another program
-removes it, the broker registers again, and if another process takes the id, it ends. Follows
-KafkaZkClient.registerBroker and KafkaServer.createBrokerInfo.
+process with the same log directories. `BrokerRegistration` watches the broker's own: if another
+program removes it, the broker registers again, and if another process takes the id, it ends.
+Follows KafkaZkClient.registerBroker and KafkaServer.createBrokerInfo.
 """
 
 import asyncio
