@@ -62,6 +62,19 @@ async def test_a_broker_tries_again_after_the_back_off() -> None:
     assert broker.asked_at == [0.0, 5.0, 10.0, 15.0]
 
 
+async def test_a_broker_asks_a_new_controller_at_once() -> None:
+    """The former one has stopped, so the back-off would only delay the stop of this broker."""
+    broker = Leaving()
+
+    def happen(now: float) -> None:
+        if 1.0 <= now < 1.1:
+            broker.current.image = broker.current.image.with_controller(1, 8)
+
+    broker.clock.at = happen
+    await broker.leave()
+    assert broker.asked_at == pytest.approx([0.0, 1.0, 6.0, 11.0], abs=0.06)
+
+
 @pytest.mark.parametrize("cause", ["alone", "hurried"])
 async def test_a_broker_does_not_wait_for_an_attempt_that_is_futile(cause: str) -> None:
     """If the other brokers have stopped, no broker can take the leaders."""
