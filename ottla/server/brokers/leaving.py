@@ -5,6 +5,7 @@ Follows KafkaServer.controlledShutdown.
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError
@@ -21,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 VERSION = 3
 _TIMEOUT_MS = 10_000
+# The broker finds within this time that another attempt is due, or futile.
+_STEP_SECONDS = 0.05
 
 
 async def leave(
@@ -33,18 +36,29 @@ async def leave(
 ) -> None:
     """Have the controller move this broker's leaders away, unless no other broker is live.
 
-    Ends without success after controlled.shutdown.max.retries, or when `is_hurried` is set.
+    Another attempt follows after controlled.shutdown.retry.backoff.ms, or when there is a new
+    controller. Ends without success after controlled.shutdown.max.retries, when `is_hurried` is
+    set, or as soon as the other brokers have stopped.
     """
+    asked_epoch = current.image.controller_epoch
+
+    def is_futile() -> bool:
+        return is_hurried.is_set() or len(current.image.brokers) < 2
+
+    def is_due() -> bool:
+        return is_futile() or current.image.controller_epoch != asked_epoch
+
     options = current.options
     if not options.boolean("controlled.shutdown.enable"):
         return
     retries = options.integer("controlled.shutdown.max.retries")
     backoff_seconds = options.integer("controlled.shutdown.retry.backoff.ms") / 1000
     for attempt in range(retries + 1):
-        if len(current.image.brokers) < 2 or is_hurried.is_set():
-            return
         if attempt:
-            await _sleep(clock, backoff_seconds, is_hurried)
+            await _sleep(clock, backoff_seconds, is_due)
+        if is_futile():
+            return
+        asked_epoch = current.image.controller_epoch
         try:
             remaining = await _ask(node_id, controller, link)
         except ApiError as error:
@@ -71,10 +85,8 @@ async def _ask(node_id: int, controller: Controller, link: ControllerLink) -> in
     return len(response.remaining_partitions)
 
 
-async def _sleep(clock: Clock, seconds: float, is_hurried: asyncio.Event) -> None:
-    """Sleep until `is_hurried` is set at the latest."""
-    sleeping = asyncio.ensure_future(clock.sleep(seconds))
-    hurried = asyncio.ensure_future(is_hurried.wait())
-    await asyncio.wait([sleeping, hurried], return_when=asyncio.FIRST_COMPLETED)
-    sleeping.cancel()
-    hurried.cancel()
+async def _sleep(clock: Clock, seconds: float, is_due: Callable[[], bool]) -> None:
+    """Sleep before another attempt, until `is_due` at the longest."""
+    until = clock.monotonic() + seconds
+    while not is_due() and clock.monotonic() < until:
+        await clock.sleep(min(_STEP_SECONDS, max(0.0, until - clock.monotonic())))
