@@ -1,8 +1,8 @@
 """Loads on secured listeners, from several processes; prints one JSON object.
 
-`handshakes` connects with TLS, sends ApiVersions, and disconnects, again and again: full handshakes,
-because no session is resumed. `logins` connects without TLS and logs in. `produce` and `fetch` send
-prepared requests through TLS, one connection for each process.
+`handshakes` connects with TLS, sends ApiVersions, and disconnects, again and again. The handshakes
+are full ones, because no session is resumed. `logins` connects without TLS and logs in. `produce`
+and `fetch` send prepared requests through TLS, one connection for each process.
 """
 
 import argparse
