@@ -1,4 +1,4 @@
-"""The figures of `bench.compare` and `bench.secured`: unit, which direction is better, and the aim."""
+"""The figures of `bench.compare` and `bench.secured`: unit, better direction, and the aim."""
 
 from typing import NamedTuple
 
