@@ -1,8 +1,8 @@
 """Loads on secured listeners, from several processes; prints one JSON object.
 
-`handshakes` connects with TLS, sends ApiVersions, and disconnects, again and again: handshakes are
-full, because no session is resumed. `logins` connects without TLS and logs in. `produce` and
-`fetch` send prepared requests through TLS, one connection for each process.
+`handshakes` connects with TLS, sends ApiVersions, and disconnects, again and again. The handshakes
+are full ones, because no session is resumed. `logins` connects without TLS and logs in. `produce`
+and `fetch` send prepared requests through TLS, one connection for each process.
 """
 
 import argparse
@@ -49,7 +49,7 @@ Step = Callable[[], int]
 class Done(NamedTuple):
     """The units of one process, their bytes, and the seconds."""
 
-    count: int
+    units: int
     size_bytes: int
     seconds: float
 
@@ -194,8 +194,8 @@ def measure(words: argparse.Namespace, number: int, begin: float) -> Done:
 def summary(results: list[Done]) -> dict[str, float]:
     """Return the count of all processes and their bytes, and the sums of their rates."""
     return {
-        "count": sum(done.count for done in results),
-        "rate": sum(done.count / done.seconds for done in results),
+        "count": sum(done.units for done in results),
+        "rate": sum(done.units / done.seconds for done in results),
         "gigabytes": sum(done.size_bytes for done in results) / 1e9,
         "mb_s": sum(done.size_bytes / done.seconds for done in results) / 1e6,
     }
