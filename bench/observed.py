@@ -300,6 +300,7 @@ class ObservedBroker:
         if self._is_temporary:
             shutil.rmtree(self.folder, ignore_errors=True)
             self.errors.unlink(missing_ok=True)
+            last_reading(self.folder).unlink(missing_ok=True)
 
 
 def raise_descriptor_limit() -> int:
