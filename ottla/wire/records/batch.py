@@ -164,6 +164,16 @@ def end_offset(buffer: Buffer) -> int:
     return last + 1
 
 
+def has_records(buffer: Buffer) -> bool:
+    """Return True unless all of these batches have been emptied by compaction."""
+    position = 0
+    while position + HEADER_SIZE <= len(buffer):
+        if peek_size(buffer, position) != HEADER_SIZE:
+            return True
+        position += HEADER_SIZE
+    return position < len(buffer)
+
+
 def peek_base_offset(buffer: Buffer, position: int = 0) -> int:
     """Return the base offset, the first 8 bytes."""
     return int(_INT64.unpack_from(buffer, position)[0])

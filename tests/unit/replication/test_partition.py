@@ -8,7 +8,10 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.cluster.image import PartitionState
 from ottla.replication import leading
 from ottla.replication.isr import CLIENT_WAIT_SECONDS
-from ottla.replication.partition import ACKS_ALL
+from ottla.replication.partition import ACKS_ALL, NO_EPOCH, READ_UNCOMMITTED
+from ottla.storage.cleaner.compaction import empty_batch
+from ottla.storage.config import LONG_MAX
+from ottla.wire.records.batch import parse_header
 from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch
 
@@ -254,3 +257,39 @@ async def test_leader_that_was_deposed_in_between_acknowledges_nothing(broker: L
     partition.apply(state(broker, epoch=4, leader=OTHER))
     partition.apply(state(broker, epoch=5, isr=(NODE,)))
     assert await waiting is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("room", [0, 1])
+async def test_consumers_pass_segments_that_compaction_has_emptied(
+    broker: LogsBroker, room: int
+) -> None:
+    """A response has the records behind them, if they fit; followers get the empty batches."""
+    broker.create("t")
+    partition = broker.partition("t")
+    for number in range(9):
+        data = batch(b"a", b"b", base_offset=2 * number)
+        partition.log.append_as_follower(empty_batch(parse_header(data)))
+        partition.log.rolling.roll()
+    broker.write("t", b"c")
+    size = len(batch(b"c"))
+    options = (READ_UNCOMMITTED, LONG_MAX, True, False)
+    fetched = partition.fetch(0, size - 1 + room, NO_EPOCH, options, at_least_one=False)
+    assert fetched.records is not None
+    first = parse_header(fetched.records)  # type: ignore[arg-type]
+    assert (first.base_offset, first.records_count) == ((18, 1) if room else (16, 0))
+    copied = partition.read(0, 1000, 19, at_least_one=True, only_if_cached=True)
+    assert copied is not None
+    assert parse_header(copied.data).base_offset == 0
+
+
+async def test_an_emptied_batch_at_the_end_is_returned(broker: LogsBroker) -> None:
+    """A consumer that has read it continues behind it."""
+    broker.create("t")
+    broker.write("t", b"a")
+    partition = broker.partition("t")
+    partition.log.append_as_follower(empty_batch(parse_header(batch(b"b", base_offset=1))))
+    options = (READ_UNCOMMITTED, LONG_MAX, True, False)
+    partition.advance()
+    fetched = partition.fetch(1, 1000, NO_EPOCH, options, at_least_one=True)
+    assert fetched.records is not None
+    assert parse_header(fetched.records).base_offset == 1  # type: ignore[arg-type]
