@@ -97,7 +97,7 @@ on_parse_error = running.on_parse_error
 
 def _validate(text: str) -> None:
     try:
-        load_module("ottla.coordinators.consumer.regex.patterns").Pattern(text)
+        load_module("ottla.coordinators.consumer.regex.patterns").SubscriptionPattern(text)
     except ApiError as error:
         reason = str(error).rpartition("not a valid regular expression: ")[2]
         out(f"The regular expression `{text}` is invalid: {reason}")
