@@ -1,17 +1,21 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 
@@ -107,13 +111,22 @@ public final class ReadProcessWrite {
         producer.beginTransaction();
         step("begun");
         Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (ConsumerRecord<String, String> found : records) {
-            producer.send(new ProducerRecord<>("out", "did " + found.value()));
+            sent.add(producer.send(new ProducerRecord<>("out", "did " + found.value())));
             offsets.put(
                     new TopicPartition(found.topic(), found.partition()),
                     new OffsetAndMetadata(found.offset() + 1));
         }
         producer.flush();
+        for (Future<RecordMetadata> written : sent) {
+            // A flush also ends if the records were not written.
+            try {
+                written.get();
+            } catch (ExecutionException error) {
+                throw new KafkaException(error.getCause());
+            }
+        }
         step("produced");
         producer.sendOffsetsToTransaction(offsets, consumer.groupMetadata());
         step("offsets");
