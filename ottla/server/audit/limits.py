@@ -78,7 +78,7 @@ class Limiter:
         written_at = self._questions.get(key)
         is_repeated = written_at is not None and now - written_at < REPEAT_SECONDS
         if is_repeated or not self._take(origin.address, now):
-            self._count(event, origin)
+            self.count(event, origin)
             return False
         if len(self._questions) >= _QUESTIONS_MAX:
             self._questions.clear()
@@ -99,7 +99,15 @@ class Limiter:
         self._total.take()
         return True
 
-    def _count(self, event: AuditEvent, origin: Origin) -> None:
+    def is_exhausted(self, address: str, now: float) -> bool:
+        """Return True if no line of this address is admitted now."""
+        bucket, total = self._addresses.get(address), self._total
+        if bucket is None or total is None:
+            return False
+        return not bucket.has_one(now) or not total.has_one(now)
+
+    def count(self, event: AuditEvent, origin: Origin) -> None:
+        """Count a line that is not written."""
         key = (event, origin.principal, origin.address)
         if key not in self._suppressed and len(self._suppressed) >= _CLIENTS_MAX:
             key = (event, *_OTHERS[:2])

@@ -213,6 +213,12 @@ class AuditLog:
         name: str,
     ) -> None:
         """Write that the authorizer has denied a request."""
+        # A request may name thousands of resources: only the first lines of them are written.
+        if self._limiter is not None and self._limiter.is_exhausted(
+            access.connection.peer_address[0], self._clock.monotonic()
+        ):
+            self._suppress(AuditEvent.DENIAL, origin_of(access.connection, access.client_id))
+            return
         self._deny(access, Subject.of(access, operation, resource_type, name), access)
 
     def refused(self, request: Sent, rule: str) -> None:
@@ -257,9 +263,18 @@ class AuditLog:
             self._limiter = limits.Limiter()
         if self._limiter.admits(event, origin, question, self._clock.monotonic()):
             return True
+        self._note_suppressed()
+        return False
+
+    def _suppress(self, event: AuditEvent, origin: Origin) -> None:
+        """Count a line that is not admitted, whatever its question is."""
+        if event in self._events and self._limiter is not None:
+            self._limiter.count(event, origin)
+            self._note_suppressed()
+
+    def _note_suppressed(self) -> None:
         self.suppressed_count += 1
         self._report_later()
-        return False
 
     def _put(
         self,
