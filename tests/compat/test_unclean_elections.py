@@ -120,8 +120,8 @@ def until(condition: Callable[[], bool], seconds: float = 30.0) -> None:
     deadline = time.monotonic() + seconds
 
     def is_true() -> bool:
-        # A broker of Apache Kafka responds before it knows the cluster.
-        with contextlib.suppress(KafkaException):
+        # A broker of Apache Kafka responds before it knows the cluster, or its topics.
+        with contextlib.suppress(KafkaException, KeyError):
             return condition()
         return False
 
