@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ottla.base.buffers import FileRange, Part
 from ottla.storage.files.txn_index import AbortedTransaction
-from ottla.storage.log.log import Log
+from ottla.storage.log.log import FetchedRecords, Log
 from ottla.wire.records import batch
 
 READ_UNCOMMITTED = 0
@@ -54,6 +54,29 @@ new_fetched: Callable[[tuple[object, ...]], Fetched] = partial(tuple.__new__, Fe
 def enough_bytes(min_bytes: int) -> int:
     """Return the number of bytes that a fetch with this `min_bytes` waits for."""
     return min(min_bytes, ENOUGH_BYTES)
+
+
+def behind_emptied(
+    read: FetchedRecords, end_offset: int, read_from: Callable[[int], FetchedRecords | None]
+) -> FetchedRecords:
+    """Return the next records instead of batches that compaction has emptied.
+
+    A read ends with its segment, of which compaction may leave an empty batch only. After seven
+    responses without records librdkafka fails with MSG_SIZE_TOO_LARGE. Followers copy these
+    batches, which have the last sequence numbers of producers.
+    """
+    while records := read.records:
+        if isinstance(records, FileRange) or batch.has_records(records):
+            break
+        offset = batch.end_offset(records)
+        if offset >= end_offset:
+            break
+        behind = read_from(offset)
+        # The client fetches records that do not fit, or are cold, with its next request.
+        if behind is None or not behind.records:
+            break
+        read = behind
+    return read
 
 
 def aborted_transactions(

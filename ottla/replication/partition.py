@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from ottla.base.buffers import FileRange, Part
+from ottla.base.buffers import Part
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
@@ -24,6 +24,7 @@ from ottla.replication.fetched import (
     Fetched,
     FetchOptions,
     aborted_transactions,
+    behind_emptied,
     new_fetched,
 )
 from ottla.replication.isr import UNKNOWN_EPOCH, IsrMachine
@@ -32,8 +33,7 @@ from ottla.replication.traffic.throttle import NOT_THROTTLED, Throttled
 from ottla.storage.config import LONG_MAX
 from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log.log import AppendInfo, FetchedRecords, Log
-from ottla.wire.records.batch import HEADER_SIZE, has_records
-from ottla.wire.records.batch import end_offset as end_offset_of
+from ottla.wire.records.batch import HEADER_SIZE
 
 __all__ = ["ACKS_ALL", "NO_EPOCH", "READ_COMMITTED", "READ_UNCOMMITTED", "Partition"]
 
@@ -357,9 +357,12 @@ class Partition:
                 at_least_one=at_least_one, only_if_cached=only_if_cached,
             )  # fmt: skip
             if read is not None and read.first_batch_size == HEADER_SIZE:
-                read = self._behind_emptied(
-                    read, max_bytes, end_offset, range_bytes_min, at_least_one=at_least_one
-                )
+                read = behind_emptied(
+                    read, end_offset, lambda behind: self.read(
+                        behind, max_bytes, end_offset, range_bytes_min,
+                        at_least_one=at_least_one, only_if_cached=True,
+                    ),
+                )  # fmt: skip
             records = None if read is None else read[0]
             if records and isolation_level == READ_COMMITTED:
                 aborted = aborted_transactions(log, offset, end_offset, records)
@@ -369,37 +372,6 @@ class Partition:
         return new_fetched(
             (records, high_watermark, stable_offset, start_offset, aborted, is_at_end)
         )
-
-    def _behind_emptied(
-        self,
-        read: FetchedRecords,
-        max_bytes: int,
-        end_offset: int,
-        range_bytes_min: int,
-        *,
-        at_least_one: bool,
-    ) -> FetchedRecords:
-        """Return the next records instead of batches that compaction has emptied.
-
-        A read ends with its segment, of which compaction may leave an empty batch only. After seven
-        responses without records librdkafka fails with MSG_SIZE_TOO_LARGE. Followers copy these
-        batches, which have the last sequence numbers of producers.
-        """
-        while records := read.records:
-            if isinstance(records, FileRange) or has_records(records):
-                break
-            offset = end_offset_of(records)
-            if offset >= end_offset:
-                break
-            behind = self.read(
-                offset, max_bytes, end_offset, range_bytes_min,
-                at_least_one=at_least_one, only_if_cached=True,
-            )  # fmt: skip
-            # The client fetches records that do not fit, or are cold, with its next request.
-            if behind is None or not behind.records:
-                break
-            read = behind
-        return read
 
     def take_back(self, fetched: Fetched) -> None:
         """Do not count the bytes of a result, because they are not sent."""
