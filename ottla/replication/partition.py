@@ -8,6 +8,7 @@ through `Delayed`. Follows kafka.cluster.Partition.
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from ottla.base.buffers import Part
@@ -352,26 +353,21 @@ class Partition:
         records: Part | None = b""
         aborted: Sequence[AbortedTransaction] = ()
         if not is_at_end and (at_least_one or max_bytes > 0 or not is_inside):
-            read = self.read(
-                offset, max_bytes, end_offset, range_bytes_min,
-                at_least_one=at_least_one, only_if_cached=only_if_cached,
-            )  # fmt: skip
+            read = self.read(offset, max_bytes, end_offset, range_bytes_min,
+                             at_least_one=at_least_one, only_if_cached=only_if_cached)  # fmt: skip
             if read is not None and read.first_batch_size == HEADER_SIZE:
-                read = behind_emptied(
-                    read, end_offset, lambda behind: self.read(
-                        behind, max_bytes, end_offset, range_bytes_min,
-                        at_least_one=at_least_one, only_if_cached=True,
-                    ),
-                )  # fmt: skip
+                again = partial(self.read, max_bytes=max_bytes, end_offset=end_offset,
+                                range_bytes_min=range_bytes_min, at_least_one=at_least_one,
+                                only_if_cached=True)  # fmt: skip
+                read = behind_emptied(read, end_offset, again)
             records = None if read is None else read[0]
             if records and isolation_level == READ_COMMITTED:
                 aborted = aborted_transactions(log, offset, end_offset, records)
         if records is not None:
             self.fetches_count += 1
             self.fetched_bytes += len(records)
-        return new_fetched(
-            (records, high_watermark, stable_offset, start_offset, aborted, is_at_end)
-        )
+        results = records, high_watermark, stable_offset, start_offset, aborted, is_at_end
+        return new_fetched(results)
 
     def take_back(self, fetched: Fetched) -> None:
         """Do not count the bytes of a result, because they are not sent."""
