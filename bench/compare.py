@@ -18,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bench import servers
-from bench.contest import Contest, Figures, measure_start
+from bench.contest import Contest, Figures, measure_start, reported
 from bench.report import BEFORE, OURS, publish, write
 
 RESULTS = Path(__file__).parent / "results"
@@ -62,15 +62,10 @@ def measure(starts: dict[str, Callable[[], servers.Server]], words: argparse.Nam
 
 
 def _turn(subject: str, start: Callable[[], servers.Server], contest: Contest) -> Figures:
-    """Measure one subject of one server; a load that fails is reported and has no figures."""
-    try:
-        if subject == "start":
-            return measure_start(start)
-        figures: Figures = getattr(contest, subject)()
-    except SystemExit as error:
-        print(error, file=sys.stderr, flush=True)
-        return {}
-    return figures
+    """Measure one subject of one server."""
+    if subject == "start":
+        return reported(lambda: measure_start(start))
+    return reported(getattr(contest, subject))
 
 
 def main() -> None:

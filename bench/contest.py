@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench import servers
@@ -331,6 +332,15 @@ class Contest:
     def memory(self) -> Figures:
         """Read the memory of the server after all of the load before."""
         return {"memory after the load": self.server.rss_mb()}
+
+
+def reported(measure: Callable[[], Figures]) -> Figures:
+    """Return the figures of a load; one that fails is reported and has no figures."""
+    try:
+        return measure()
+    except (SystemExit, KafkaException) as error:
+        print(error, file=sys.stderr, flush=True)
+        return {}
 
 
 def measure_start(start: Callable[[], servers.Server]) -> Figures:

@@ -24,7 +24,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from confluent_kafka import KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -38,7 +37,7 @@ from confluent_kafka.admin import (
 
 from bench import servers
 from bench.compare import RESULTS, Values
-from bench.contest import Figures, Topics, in_process, recycle_pages
+from bench.contest import Figures, Topics, in_process, recycle_pages, reported
 from bench.report import BEFORE, OURS, write
 from bench.secured_load import SCRAM, connect, log_in_with_scram
 from tests.certificates import rsa_signed, self_signed
@@ -309,7 +308,7 @@ def measure(starts: Mapping[str, Start], folder: Path, words: argparse.Namespace
             for subject in subjects:
                 for name in order:
                     print(f"round {number}: {subject} of {name}", file=sys.stderr, flush=True)
-                    result = turn(contests[name], subject)
+                    result = reported(getattr(contests[name], subject))
                     for figure, value in result.items() if number else ():
                         figures[figure][name].append(value)
             for contest in contests.values():
@@ -327,16 +326,6 @@ def chosen(only: str) -> list[str]:
     if unknown:
         raise SystemExit(f"unknown subjects: {', '.join(unknown)}; known: {', '.join(SUBJECTS)}")
     return [name for name in SUBJECTS if name in names]
-
-
-def turn(contest: SecuredContest, subject: str) -> Figures:
-    """Measure one subject; a load that fails is reported and has no figures."""
-    try:
-        figures: Figures = getattr(contest, subject)()
-    except (SystemExit, KafkaException) as error:
-        print(error, file=sys.stderr, flush=True)
-        return {}
-    return figures
 
 
 def main() -> None:

@@ -192,3 +192,4 @@ def test_the_option_elects_a_leader_of_an_offline_partition(
         # The broker is the controller: its default counts.
         enable(admin, ConfigResource.Type.BROKER, "2")
         until(lambda: state(admin) == State((2, (2,)), (2, (2,))), 5)
+        assert state(admin) == State((2, (2,)), (2, (2,)))

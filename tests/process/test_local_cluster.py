@@ -169,6 +169,7 @@ def test_brokers_end_with_the_process_that_watches_them(start: Start, tmp_path: 
     processes = [process_of(data / f"broker{number}") for number in (1, 2)]
     up.stop(signal.SIGKILL)
     wait(lambda: not any(Path(f"/proc/{number}").exists() for number in processes))
+    assert [number for number in processes if Path(f"/proc/{number}").exists()] == []
 
 
 def test_data_of_one_broker_and_of_several_are_not_mixed(start: Start, tmp_path: Path) -> None:
@@ -340,6 +341,7 @@ def test_broker_without_an_id_gets_one_and_keeps_it(
     first.stop()
     start(*arguments, str(tmp_path / "1.properties"))
     wait(lambda: brokers_of(second.facts["bootstrap"]).keys() == {1001, 1002})
+    assert "broker.id=1001" in (tmp_path / "data1/meta.properties").read_text().split()
 
 
 def test_supervised_broker_that_is_stopped_while_it_starts_does_not_serve(tmp_path: Path) -> None:

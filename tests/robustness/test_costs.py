@@ -194,7 +194,8 @@ def test_the_worst_requests(usual: Bench, row: ApiRow) -> None:
     """As many elements as the table allows do not stop the loop, or flood anything."""
     broker, world = usual
     for request in worst.largest_requests(world, row):
-        check(broker, request.message, request.version, request.name)
+        outcome = check(broker, request.message, request.version, request.name)
+        assert pause_ms(outcome) <= PAUSE_MS_MAX
 
 
 @pytest.mark.slow
@@ -316,8 +317,8 @@ def test_many_large_requests_at_once(usual: Bench) -> None:
         reading = broker.take()
         pauses.append(min(reading.cpu_ms, reading.lag_ms))
         if pauses[-1] <= PAUSE_MS_MAX:
-            return
-    raise AssertionError(f"the loop paused for {pauses} ms")
+            break
+    assert min(pauses) <= PAUSE_MS_MAX, f"the loop paused for {pauses} ms"
 
 
 def send_quietly(port: int, message: Message, version: int) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 
-from ottla.server.node import Node
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import Machine
 
 
@@ -15,13 +15,7 @@ async def start(machine: Machine, settings: Mapping[str, str]) -> "asyncio.Task[
     """
 
     async def live() -> None:
-        node = Node(
-            settings,
-            clock=machine.clock,
-            rng=machine.rng(),
-            files=machine.files,
-            net=machine.net,
-        )
+        node = node_on(machine, settings)
         await node.start()
 
     started = machine.start(live)

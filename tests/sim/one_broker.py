@@ -14,6 +14,7 @@ from ottla.base.errors import ErrorCode, StorageError
 from ottla.server.node import Node
 from ottla.testing.checkers.history import AllowedViolations, ReadRecord, Violation, check
 from ottla.testing.sim.client import SimConnection
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import World
 from ottla.wire.messages import create_topics
 
@@ -58,9 +59,7 @@ class Scenario(Setting):
     async def broker(self) -> None:
         """Start the broker; returns when clients are served."""
         machine = self.machine
-        node = Node(
-            SETTINGS, clock=machine.clock, rng=machine.rng(), files=machine.files, net=machine.net
-        )
+        node = node_on(machine, SETTINGS)
         await node.start()
         self.node = node
 

@@ -172,5 +172,6 @@ def test_a_leader_that_is_down_gets_its_marker_later(seed: int) -> None:
         await cluster.clock.sleep(2)
         await cluster.begin(absent)
         await cluster.until(lambda: open_transactions(cluster) == [])
+        assert cluster.is_serving(absent)
 
     run(seed, scenario)

@@ -1,7 +1,7 @@
 """Two processes with one broker id, in simulated time: only one of them belongs to the cluster."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -9,6 +9,7 @@ from ottla.base.errors import ConfigError
 from ottla.cluster.zk.port import Create, Delete
 from ottla.cluster.znodes import BrokerIdNode
 from ottla.server.node import Node
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import World
 
 from .cluster import PORT, SESSION_SECONDS, SimCluster
@@ -40,14 +41,7 @@ async def start_a_copy(cluster: SimCluster, broker_id: int) -> Node:
     nodes = []
 
     async def live() -> None:
-        node = Node(
-            settings,
-            clock=machine.clock,
-            rng=machine.rng(),
-            files=machine.files,
-            net=machine.net,
-            tree=cast(Any, cluster.coordination.access(machine.name)),
-        )
+        node = node_on(machine, settings, cluster.coordination.access(machine.name))
         await node.start()
         nodes.append(node)
 
@@ -136,5 +130,6 @@ def test_a_broker_whose_registration_was_removed_registers_again(seed: int) -> N
                     and not cluster.problems()
                 )
             )
+        assert cluster.coordination.tree.nodes.keys() >= {BrokerIdNode.path(n) for n in (1, 2, 3)}
 
     run(seed, scenario)

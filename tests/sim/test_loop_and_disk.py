@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 
 import pytest
 
-from ottla.server.node import Node
 from ottla.testing.sim.client import connect
 from ottla.testing.sim.files import SimFileSystem
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import World
 from ottla.wire.messages import create_partitions, create_topics, delete_records, delete_topics
 from ottla.wire.records.records import Record, encode_batch
@@ -132,13 +132,7 @@ def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) 
 
     async def scenario(world: World) -> list[str]:
         machine = world.machine("broker")
-        node = Node(
-            SETTINGS | OFTEN,
-            clock=machine.clock,
-            rng=machine.rng(),
-            files=machine.files,
-            net=machine.net,
-        )
+        node = node_on(machine, SETTINGS | OFTEN)
         await node.start()
         connection = await connect(world.network.host("client"), "broker", 9092, "client")
         client = Client(connection, machine.clock)
@@ -163,13 +157,7 @@ def test_compacted_segment_replaces_others_off_the_loop(
     async def scenario(world: World) -> tuple[list[str], int]:
         machine = world.machine("broker")
         options = OFTEN | {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "1000"}
-        node = Node(
-            SETTINGS | options,
-            clock=machine.clock,
-            rng=machine.rng(),
-            files=machine.files,
-            net=machine.net,
-        )
+        node = node_on(machine, SETTINGS | options)
         await node.start()
         settings = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01"}
         await node.broker.controller.ensure_topic("c", 1, settings)

@@ -7,6 +7,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.server.node import Node
 from ottla.storage.log.log import Log
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import Machine, World
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -43,13 +44,7 @@ POLICIES: dict[str, Mapping[str, str]] = {
 
 async def start(machine: Machine, **settings: str) -> Node:
     """Start a broker on the machine's disk."""
-    node = Node(
-        SETTINGS | UPKEEP | settings,
-        clock=machine.clock,
-        rng=machine.rng(),
-        files=machine.files,
-        net=machine.net,
-    )
+    node = node_on(machine, SETTINGS | UPKEEP | settings)
     await node.start()
     return node
 

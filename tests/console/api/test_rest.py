@@ -26,7 +26,7 @@ def _create(client_of: ClientOf, name: str, **fields: Any) -> None:
 def test_the_document_is_valid_openapi() -> None:
     """The generated document follows OpenAPI 3.1."""
     # The validator resolves every reference, which takes seconds; generators of clients rely on it.
-    OpenAPIV31SpecValidator(document(OPERATIONS)).validate()
+    assert list(OpenAPIV31SpecValidator(document(OPERATIONS)).iter_errors()) == []
 
 
 def test_every_route_is_in_the_document(console: Console) -> None:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
 
 from ottla.base.errors import ConfigError, StorageError
 from ottla.cluster.image import ClusterImage
@@ -12,6 +11,7 @@ from ottla.cluster.zk.port import CoordinationError
 from ottla.server.brokers.stray_replicas import is_replica
 from ottla.server.node import Node
 from ottla.testing.sim.coordination import HOST, SimCoordination
+from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import Machine, World
 
 _log = logging.getLogger(__name__)
@@ -83,14 +83,7 @@ class SimCluster:
         }
 
         async def live() -> None:
-            node = Node(
-                settings,
-                clock=machine.clock,
-                rng=machine.rng(),
-                files=machine.files,
-                net=machine.net,
-                tree=cast(Any, self.coordination.access(machine.name)),
-            )
+            node = node_on(machine, settings, self.coordination.access(machine.name))
             self.nodes[broker_id] = node
             await node.start()
             self._serving.add(broker_id)

@@ -12,6 +12,7 @@ from ottla.client.admin.acls import (
     ResourceType,
 )
 from ottla.operations.access.entries import check_addable
+from ottla.security.acls import problem_of
 
 
 def binding(
@@ -30,7 +31,9 @@ def binding(
 @pytest.mark.parametrize("operation", [AclOperation.READ, AclOperation.ALL])
 def test_entry_that_has_an_effect_can_be_added(host: str, operation: AclOperation) -> None:
     """Clients are compared by address; ALL is an operation on every resource."""
-    check_addable(binding(operation=operation, host=host))
+    entry = binding(operation=operation, host=host)
+    check_addable(entry)
+    assert problem_of(entry) == ""
 
 
 @pytest.mark.parametrize(

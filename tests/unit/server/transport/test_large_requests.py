@@ -314,6 +314,7 @@ async def test_large_fetch_ends_with_its_connection(tasks: Tasks) -> None:
     await until(lambda: waiting)
     desk.wire.connection.connection_lost(None)
     await until(lambda: waiting[0].cancelled())
+    assert len(waiting) == 1
 
 
 async def test_a_prepared_request(tasks: Tasks) -> None:
