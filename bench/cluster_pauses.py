@@ -9,7 +9,8 @@ for all partitions, and for each broker the longest pause: by the broker's own m
 largest CPU time of the loop's thread between two checks. If other processes use the machine, the
 first is larger than the second. Apache Kafka has no such metric, so only its times are printed.
 
-`EVENTS` has the events, in this order; the partitions are always created and filled.
+`rest` measures the processor time of each broker while nothing happens, and its memory. `EVENTS`
+has the events, in this order; the partitions are always created and filled.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import servers
-from bench.cluster import KafkaCluster
+from bench.cluster import KafkaCluster, cpu_seconds, memory_mb
 from bench.observed import Reading, last_reading, raise_descriptor_limit
 from ottla.base.errors import OttlaError
 from ottla.client.admin import replicas
@@ -55,6 +56,7 @@ _OPTIONS = {
     "auto.leader.rebalance.enable": "false",
     "log.retention.ms": "-1",
 }
+_REST_S = 20.0
 _CHURN_ROUNDS, _CHURN_TOPICS, _CHURN_PARTITIONS = 5, 10, 10
 
 
@@ -247,6 +249,24 @@ class Scene:
         self._cluster.start(*self._cluster.ids)
         return seconds
 
+    def rest(self) -> None:
+        """Print and store the processor time of the brokers while nothing happens."""
+        before = cpu_seconds(self._cluster)
+        time.sleep(_REST_S)
+        after = cpu_seconds(self._cluster)
+        milliseconds = [1000 * (after[n] - before[n]) / _REST_S for n in self._cluster.ids]
+        row = {"event": "rest", "cpu ms/s": milliseconds, "memory MB": memory_mb(self._cluster)}
+        self.rows.append(row)
+        text = "  ".join(
+            f"{n}: {ms:.1f}" for n, ms in zip(self._cluster.ids, milliseconds, strict=True)
+        )
+        print(f"{'rest':26s} CPU ms/s {text}  memory {row['memory MB']:.0f} MB", flush=True)
+
+    def kill_one(self) -> None:
+        """Kill one broker that is not the controller; it stays dead."""
+        controller = self._cluster.controller()
+        self._cluster.kill(next(n for n in self._cluster.running if n != controller))
+
     def stop(self) -> None:
         """Stop one broker that is not the controller."""
         controller = self._cluster.controller()
@@ -287,8 +307,10 @@ class Scene:
 
 EVENTS: dict[str, tuple[tuple[str, Callable[[Scene], float | None]], ...]] = {
     "create": (),
+    "rest": (),
     "churn": (("churn of topics", Scene.churn),),
     "kill": (("kill -9 of all, start", Scene.kill),),
+    "fail": (("kill -9 of one", Scene.kill_one), ("its return", Scene.return_)),
     "stop": (
         ("clean stop of one", Scene.stop),
         ("its return", Scene.return_),
@@ -318,6 +340,8 @@ def run(
                 scene.measure(f"create {words.partitions} partitions", scene.create)
                 scene.fill()
                 for name in words.only:
+                    if name == "rest":
+                        scene.rest()
                     for label, event in EVENTS[name]:
                         scene.measure(label, lambda event=event: event(scene))  # type: ignore[misc]
             except (AssertionError, OttlaError):
