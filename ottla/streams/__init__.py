@@ -4,9 +4,9 @@ A `StreamsBuilder` builds a topology of streams and tables (`dsl/`), a `Topology
 A `TopologyTestDriver` runs either inside a test, in milliseconds and without a broker. Names are
 Kafka Streams' in snake_case; results are the same as Kafka Streams', record by record.
 
-`KafkaStreams` runs the same topology on Spark (`kafka_streams.py`). `spark/` also reads and writes
-topics from PySpark as columns; it is the only package that imports pyspark and needs the extra
-`ottla[spark]`.
+`KafkaStreams` runs the same topology on Spark, or in this process (`kafka_streams.py`). `spark/`
+also reads and writes topics from PySpark as columns; it is the only package that imports pyspark
+and needs the extra `ottla[spark]`.
 
 Not done: optimization of topologies; TTL of stores other than key-value stores; Column expressions
 that run in Spark's JVM in stateful parts of a topology (they are evaluated in Python there).

@@ -1,13 +1,14 @@
-"""`KafkaStreams`: runs a topology on Spark until it is closed.
+"""`KafkaStreams`: runs a topology on Spark, or in this process, until it is closed.
 
     with KafkaStreams(topology, application_id="app", bootstrap_servers="127.0.0.1:9092") as app:
         app.await_running()
         app.store("counts").get("eu")
         app.await_termination()
 
-If several instances have the same application id, one is active and the others are standbys
-(election.py). Stores are read from their changelogs (store_views.py): the writes of a micro-batch
-are visible about ten milliseconds after its commit.
+If several instances have the same application id, on Spark one is active and the others are
+standbys (election.py); with engine="local" they share the tasks (local/). Stores are read from
+their changelogs (store_views.py): the writes of a micro-batch are visible about ten milliseconds
+after its commit.
 
 Not done: `pause` and `resume` (close the application; it resumes from its checkpoint),
 `addStreamThread` and `removeStreamThread` (Spark's `master` sets the number of cores), `cleanUp`
@@ -26,15 +27,18 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, TypeVar
 
 from ottla.base.errors import ConfigError
+from ottla.base.loading import deferred
 from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.streams.application.instance import (
+    AlwaysActive,
     Engine,
     Instance,
     UncaughtExceptionHandler,
@@ -45,6 +49,7 @@ from ottla.streams.application.progress import Progress, ProgressLine
 from ottla.streams.application.published_topology import encode_topology
 from ottla.streams.application.states import State, StateListener, StateMachine
 from ottla.streams.application.topic_checks import check_topics
+from ottla.streams.local.engine import LocalEngine, LocalSettings
 from ottla.streams.model.errors import StreamsError, TopologyError
 from ottla.streams.model.names import changelog_name
 from ottla.streams.model.spelling import SnakeCase
@@ -55,15 +60,15 @@ from ottla.streams.queries.stream_time import StreamTime
 from ottla.streams.settings.application import (
     AppSettings,
     check_application_id,
+    check_local,
     check_names,
+    check_spark,
     check_state_dir,
     known_options,
     read_settings,
 )
-from ottla.streams.settings.config import keywords
+from ottla.streams.settings.config import LOCAL, keywords
 from ottla.streams.settings.handlers import ExceptionHandlers
-from ottla.streams.spark.query.compile import QuerySettings
-from ottla.streams.spark.query.engine import SparkEngine, SparkSettings
 from ottla.streams.task.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import Task, TaskSettings, TopicRecord
 from ottla.streams.topology.topology import Sink, Source, Topology, visible_stores
@@ -72,6 +77,10 @@ __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionRespons
 
 
 R = TypeVar("R")
+# Only the engine spark needs pyspark, which `ottla[spark]` installs.
+_query_settings = deferred("ottla.streams.spark.query.compile", "QuerySettings")
+_spark_settings = deferred("ottla.streams.spark.query.engine", "SparkSettings")
+_spark_engine = deferred("ottla.streams.spark.query.engine", "SparkEngine")
 
 
 @dataclass(frozen=True)
@@ -121,7 +130,10 @@ class KafkaStreams(SnakeCase):
         self._instance_id = str(uuid.uuid4())
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
         self._lock = threading.Lock()
-        self._instance = Instance(application_id, self._states, self._engine())
+        engine = self._engine()
+        self._instance = Instance(application_id, self._states, engine)
+        if isinstance(engine, LocalEngine):
+            engine.on_change = self._instance.wake
         self._election = Election(
             ElectionSettings(
                 bootstrap_servers,
@@ -138,7 +150,7 @@ class KafkaStreams(SnakeCase):
             ),
             self._instance.wake,
         )
-        self._elector = _Elector(self._election)
+        self._elector = AlwaysActive() if settings.engine == LOCAL else _Elector(self._election)
         self._metrics_server = (
             MetricsServer(settings.metrics_listener, application_id, self.progress)
             if settings.metrics_listener
@@ -149,12 +161,34 @@ class KafkaStreams(SnakeCase):
 
     def _engine(self) -> Engine:
         settings = self._settings
+        if settings.engine == LOCAL:
+            check_local(settings)
+            return LocalEngine(
+                self._topology,
+                _task_settings(self.application_id, settings),
+                LocalSettings(
+                    self._access,
+                    settings.is_exactly_once,
+                    settings.commit_interval_ms,
+                    settings.session_timeout_ms,
+                    settings.heartbeat_interval_ms,
+                    max_task_idle_ms=settings.max_task_idle_ms,
+                    workers=settings.num_stream_threads or 1,
+                    replication_factor=settings.replication_factor,
+                ),
+            )
+        check_spark(settings)
+        if find_spec("pyspark") is None:
+            raise ConfigError(
+                "KafkaStreams runs on Spark, and pyspark is not installed: install it with "
+                "pip install 'ottla[spark]', or run the tasks in this process with engine='local'."
+            )
         sink_options = dict(settings.sink_options)
         if settings.is_exactly_once:
             sink_options["processingGuarantee"] = "exactly_once"
         # Kafka's tools show the lag of the group that is named after the application.
         options = {"kafka.group.id": self.application_id, **settings.source_options}
-        queries = QuerySettings(
+        queries = _query_settings(
             self._access.bootstrap,
             settings.checkpoint(self.application_id),
             max_records=settings.max_records,
@@ -165,16 +199,17 @@ class KafkaStreams(SnakeCase):
             replication_factor=settings.replication_factor,
             security=settings.security,
         )
-        spark = SparkSettings(
+        spark = _spark_settings(
             settings.spark,
             settings.master,
             settings.num_stream_threads,
             settings.spark_settings,
             settings.py_files,
         )
-        return SparkEngine(
+        engine: Engine = _spark_engine(
             self._topology, _task_settings(self.application_id, settings), queries, spark
         )
+        return engine
 
     def __enter__(self) -> "KafkaStreams":
         """Start the application unless it has been started."""

@@ -13,7 +13,7 @@ from ottla.client.arrow_table import read_table
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender
 from ottla.streams import Topology
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from ottla.streams.topology.topology import Sink, Source
 from ottla.wire.messages.produce import (

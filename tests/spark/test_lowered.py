@@ -22,6 +22,7 @@ from ottla.streams import (
     TopologyTestDriver,
 )
 from ottla.streams.expressions.columns import col
+from ottla.streams.layout.layout import Application, Layout, lay_out
 from ottla.streams.model.packing import pack
 from ottla.streams.model.raw import TopicRecord
 from ottla.streams.settings.handlers import (
@@ -33,7 +34,6 @@ from ottla.streams.settings.handlers import (
 from ottla.streams.spark.catalyst.frame import columns_frame, spark_types
 from ottla.streams.spark.catalyst.row_source import ROWS, Finishing, columns_source, plain_bits
 from ottla.streams.spark.catalyst.steps import LoweredSource, lower_layout, topic_numbers
-from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.query.compile import QuerySettings
 from ottla.streams.spark.query.failures import QueryError
 from ottla.streams.spark.query.query import start

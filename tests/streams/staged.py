@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import pyarrow as pa
 
 from ottla.streams import Serdes
+from ottla.streams.layout.layout import Application, Layout, lay_out
 from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.spark.layout.envelopes import (
     DROPPED_TOPIC,
@@ -19,7 +20,6 @@ from ottla.streams.spark.layout.envelopes import (
     Slots,
     topic_records,
 )
-from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
 from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.wire.records.murmur2 import murmur2

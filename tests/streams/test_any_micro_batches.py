@@ -25,9 +25,9 @@ from ottla.streams import (
     Topology,
     TopologyTestDriver,
 )
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.model.names import changelog_name
 from ottla.streams.queries.store_views import empty_view
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
 from tests.process.broker_cluster import IS_CAMPAIGN
 from tests.streams.recorded.topologies import SCENARIOS, Build, build, out, pair, versions

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.streams import KTable, StreamsBuilder, Topology
-from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.staged import STRINGS, StagedRun, partition_of
 

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import ProducedRecord
 from tests.streams.playing import (
     driver_of,

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ottla.streams import TopologyTestDriver
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
 from tests.streams.recorded.topologies import build
 from tests.streams.staged import STRINGS, StagedRun

@@ -122,7 +122,10 @@ class Transactions:
 
     def send_offsets(self, offsets: Offsets, metadata: Any) -> None:
         """Commit offsets of the group whose member has this `group_metadata`."""
-        listed = transport.commit_list(next_offsets(offsets))
+        self.send_listed(transport.commit_list(next_offsets(offsets)), metadata)
+
+    def send_listed(self, listed: list[Any], metadata: Any) -> None:
+        """Commit offsets in librdkafka's form, as `send_offsets`."""
         send = self._producer.send_offsets_to_transaction
         self._call(
             lambda step: self._waits.call(lambda: send(listed, metadata, step)), _OFFSETS_STEP_S

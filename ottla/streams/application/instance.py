@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.application.progress import Progress
@@ -44,6 +44,10 @@ class Query(Protocol):
     @property
     def is_active(self) -> bool:
         """True if all queries run."""
+
+    @property
+    def is_running(self) -> bool:
+        """True if all queries process records: False while their tasks are assigned or restored."""
 
     @property
     def error(self) -> Exception | None:
@@ -100,6 +104,32 @@ class Elector(Protocol):
 
     def ask_shutdown(self) -> None:
         """Request that all instances shut down."""
+
+
+class AlwaysActive:
+    """The elector of an engine in which every instance runs tasks.
+
+    Not done: `ask_shutdown` of other instances.
+    """
+
+    is_active = is_decided = True
+    is_shutdown = False
+    error: Exception | None = None
+    instances: tuple[str, tuple[Any, ...]] = ("", ())
+
+    @property
+    def confirmed_at(self) -> float:
+        """The present time."""
+        return time.monotonic()
+
+    def start(self) -> None:
+        """Do nothing: the workers of the engine join a group."""
+
+    def stop(self) -> None:
+        """Do nothing."""
+
+    def ask_shutdown(self) -> None:
+        """Do nothing."""
 
 
 def shut_down_client(_: Exception) -> UncaughtExceptionResponse:
@@ -194,6 +224,7 @@ class Instance:
         elif self._query is None:
             self._start_query()
         elif self._query.is_active:
+            self._states.move(State.RUNNING if self._query.is_running else State.REBALANCING)
             self._note_progress(self._query)
         elif self._is_confirmed():
             self._take_failure(self._query.error or StreamsError("the query was stopped"))
@@ -242,7 +273,8 @@ class Instance:
         except OttlaError as error:
             self._take_failure(error)
             return
-        self._states.move(State.RUNNING)
+        if self._query.is_running:
+            self._states.move(State.RUNNING)
 
     def _stop_query(self) -> None:
         self._failed_at = None

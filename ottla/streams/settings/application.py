@@ -1,4 +1,4 @@
-"""The options of an application: Kafka Streams' options in snake_case, and Spark's."""
+"""The options of an application: Kafka Streams' options in snake_case, and the engines'."""
 
 import dataclasses
 import os
@@ -13,6 +13,7 @@ from ottla.base.options import is_port
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
+from ottla.streams.settings.config import LOCAL, SPARK
 from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ _LEAST = {
     "commit_interval_ms": 0,
     "max_records": 1,
     "replication_factor": -1,
+    "max_task_idle_ms": -1,
     "session_timeout_ms": 1,
     "heartbeat_interval_ms": 1,
     "emit_interval_ms": 0,
@@ -49,6 +51,8 @@ class AppSettings:
     in ms.
     """
 
+    engine: str = SPARK
+    """spark, or local: tasks run in this process (streams/local)."""
     processing_guarantee: str = AT_LEAST_ONCE
     state_dir: str = field(default_factory=_default_state_dir)
     """The directory of checkpoints, or a Hadoop URL that all instances can access. As in Kafka
@@ -72,6 +76,10 @@ class AppSettings:
     """The time added to a window store's retention in the configuration of its changelog. Brokers
     compare it with the wall clock: raise it to query windows of older records.
     """
+    max_task_idle_ms: int = 0
+    """Local engine: how long a task waits for an input partition that was read to its end while
+    another has records (KIP-695); -1: tasks never wait.
+    """
     session_timeout_ms: int = 10_000
     """The time without heartbeats after which an instance is replaced."""
     heartbeat_interval_ms: int = 1_000
@@ -82,7 +90,9 @@ class AppSettings:
     tick_interval_ms: int = 1_000
     """The resolution of wall-clock punctuators."""
     num_stream_threads: int | None = None
-    """The number of cores of a local master; None: all."""
+    """Spark: the number of cores of a local master; None: all. Local engine: the number of workers,
+    each a thread and a member of the group; None: one.
+    """
     exception_handlers: Any = None
     """The handlers of records that cannot be read, processed or written (handlers.py)."""
     shows_progress: bool | None = None
@@ -168,7 +178,28 @@ def read_settings(options: Mapping[str, Any]) -> AppSettings:
             f"processing_guarantee cannot be {settings.processing_guarantee!r}: choose "
             f"{AT_LEAST_ONCE} or {EXACTLY_ONCE}."
         )
+    if settings.engine not in (SPARK, LOCAL):
+        raise ConfigError(f"engine cannot be {settings.engine!r}: choose {LOCAL} or {SPARK}.")
     return settings
+
+
+def check_spark(settings: AppSettings) -> None:
+    """Raise ConfigError for an option that has no effect on Spark."""
+    if settings.max_task_idle_ms:
+        raise ConfigError(
+            "The option 'max_task_idle_ms' of Kafka Streams has no effect on Spark: Spark reads in "
+            "micro-batches. Remove it, or run the application with engine='local'."
+        )
+
+
+def check_local(settings: AppSettings) -> None:
+    """Raise ConfigError for an option of Spark, which has no effect in this process."""
+    for name in ("spark", "master", "spark_settings", "py_files", "source_options", "sink_options"):
+        if getattr(settings, name):
+            raise ConfigError(
+                f"{name} is an option of Spark and has no effect with engine='local': remove it, "
+                "or run the application with engine='spark'."
+            )
 
 
 def _is_security(name: str) -> bool:

@@ -36,6 +36,9 @@ from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
 from ottla.streams.settings.handlers import ExceptionHandlers
 
+SPARK, LOCAL = "spark", "local"
+"""The engines of KafkaStreams."""
+
 if TYPE_CHECKING:
     from ottla.client.config import names
     from ottla.client.security import options as secured

@@ -30,7 +30,6 @@ _KAFKA: dict[str, tuple[str, ...]] = {
     ),
     _BATCHES: (
         "poll.ms",
-        "max.task.idle.ms",
         "buffered.records.per.partition",
         "input.buffer.max.bytes",
         "task.timeout.ms",

@@ -286,6 +286,17 @@ class Task:
         if waiting.head is None:
             self._advance(waiting)
 
+    def buffered(self, topic: str, partition: int) -> int:
+        """Return the number of records of a partition that are buffered."""
+        waiting = self._waiting.get((topic, partition))
+        return 0 if waiting is None else len(waiting.records) + (waiting.head is not None)
+
+    def next_offset(self, topic: str, partition: int) -> int | None:
+        """Return the offset of a partition's first buffered record; None if none is buffered."""
+        waiting = self._waiting.get((topic, partition))
+        raw = None if waiting is None or waiting.head is None else waiting.head_raw
+        return None if raw is None else raw.offset
+
     def follow(self, topic: str, raw: TopicRecord) -> None:
         """Add a record of a global topic that another task reads, too: only the exception handlers
         of that task are called.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred, deferred_module, load_users_module
+from ottla.base.loading import deferred, deferred_module, load_module, load_users_module
 from ottla.streams.model.user_errors import UsersErrors
-from ottla.streams.settings.config import StreamsConfig
+from ottla.streams.settings.config import LOCAL, SPARK, StreamsConfig
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed
@@ -46,6 +46,11 @@ _LOOK_S = 0.2
     show_default=True,
     help="The processing guarantee.",
 )
+@click.option(
+    "--engine",
+    type=click.Choice((SPARK, LOCAL)),
+    help="The engine: spark (the default), or local, which runs tasks in this process.",
+)
 @click.option("--state-dir", metavar="FOLDER", help="The folder for checkpoints.")
 @click.option(
     "--master", metavar="URL", help="The Spark cluster, or local[N]; default: this machine."
@@ -68,13 +73,14 @@ def command(
     config: dict[str, str],
     **option_values: Any,
 ) -> None:
-    """Run a topology on Spark.
+    """Run a topology on Spark, or in this process.
 
     MODULE is a Python module. TOPOLOGY is the name of a topology or a StreamsBuilder in it, or of a
     function that returns one.
 
     \b
     ottla streams run wordcount:topology
+    ottla streams run wordcount:topology --engine local
     """
     option_values["processing_guarantee"] = guarantee
     by_set = {name.replace(".", "_") for name in config}
@@ -89,7 +95,10 @@ def command(
     topology, module = load_topology(reference)
     if option_values.get("master"):
         arguments["py_files"] = [_file_of(module)]
-    app = needed.module("ottla.streams.kafka_streams").KafkaStreams(
+    is_local = LOCAL in (option_values["engine"], settings.get("engine"))
+    if not is_local:
+        needed.check_installed()
+    app = load_module("ottla.streams.kafka_streams").KafkaStreams(
         topology,
         settings,
         application_id=application_id or module.rpartition(".")[2],
@@ -97,7 +106,8 @@ def command(
         **arguments,
     )
     app.set_state_listener(lambda new, old: _tell(output, app, new, old))
-    filter_spark_stderr()
+    if not is_local:
+        filter_spark_stderr()
     # Handle SIGTERM, which stops a service, like Ctrl-C.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     _run(app)

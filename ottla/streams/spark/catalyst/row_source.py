@@ -33,6 +33,7 @@ from pyspark.sql.types import (
 )
 
 from ottla.client.fetcher import Fetcher
+from ottla.streams.layout.layout import SubTopology
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.serdes import Serde
 from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, topic_numbers
@@ -40,7 +41,6 @@ from ottla.streams.spark.connector.micro_batches import BatchRanges, MicroBatche
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.source import OttlaSource, StreamReader
 from ottla.streams.spark.layout.envelopes import RECORDS
-from ottla.streams.spark.layout.layout import SubTopology
 from ottla.streams.spark.stages.fused import PlainTask, TopicOutput
 from ottla.streams.spark.stages.tasks import dropped_records, wall_clock_ms
 from ottla.streams.spark.stages.topology_source import (

@@ -15,6 +15,7 @@ from typing import Any
 
 from ottla.client.serdes.json_values import writes_json
 from ottla.streams.expressions.columns import Column, Evaluated, OfSpark, Pair
+from ottla.streams.layout.layout import Layout, SubTopology
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.operators import stateless
 from ottla.streams.serdes import Serde, resolve
@@ -27,7 +28,6 @@ from ottla.streams.spark.catalyst.column_types import (
     type_of,
     type_read,
 )
-from ottla.streams.spark.layout.layout import Layout, SubTopology
 from ottla.streams.topology.topology import ProcessorNode, Sink, Source, TopologyNode
 
 Expression = Column | OfSpark

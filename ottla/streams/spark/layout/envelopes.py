@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.layout.layout import Layout
 from ottla.streams.model.records import Header
-from ottla.streams.spark.layout.layout import Layout
 from ottla.streams.task.task import ProducedRecord, TopicRecord
 from ottla.wire.records.columnar_arrays import HEADERS_TYPE
 from ottla.wire.records.columnar_partitioner import partitions_of

@@ -15,8 +15,8 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
+from ottla.streams.layout.layout import Layout, SubTopology
 from ottla.streams.spark.connector.ranges import Offsets, from_json, to_json
-from ottla.streams.spark.layout.layout import Layout, SubTopology
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.topology import (
     ProcessorNode,

@@ -26,6 +26,8 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import list_topics
 from ottla.client.config.access import ClusterAccess
 from ottla.streams.application.topic_checks import check_sinks
+from ottla.streams.layout.internal_topics import create_internal_topics, internal_topics
+from ottla.streams.layout.layout import Application, Layout, components, lay_out
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.user_errors import UsersErrors
 from ottla.streams.processor.api import PunctuationType
@@ -35,8 +37,6 @@ from ottla.streams.spark.catalyst.steps import lower_layout
 from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.layout.envelopes import DDL
-from ottla.streams.spark.layout.internal_topics import create_internal_topics, internal_topics
-from ottla.streams.spark.layout.layout import Application, Layout, components, lay_out
 from ottla.streams.spark.query.checkpoint import Checkpoint
 from ottla.streams.spark.query.starting_offsets import (
     first_positions,

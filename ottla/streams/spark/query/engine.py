@@ -133,6 +133,11 @@ class SparkQuery:
             return False
 
     @property
+    def is_running(self) -> bool:
+        """True: a query that has started processes micro-batches."""
+        return True
+
+    @property
     def error(self) -> Exception | None:
         """The error that stopped a query; None if none has failed."""
         try:

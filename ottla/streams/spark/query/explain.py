@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from ottla.client.doors import open_door
 from ottla.streams.expressions.columns import OfSpark
-from ottla.streams.spark.catalyst.steps import SparkType, expressions_of, lower_layout
-from ottla.streams.spark.layout.layout import (
+from ottla.streams.layout.layout import (
     Application,
     Layout,
     Routing,
@@ -15,6 +14,7 @@ from ottla.streams.spark.layout.layout import (
     components,
     lay_out,
 )
+from ottla.streams.spark.catalyst.steps import SparkType, expressions_of, lower_layout
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Sink, Source, Topology, TopologyNode, visible_stores
 

@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ottla.streams.layout.layout import Application
 from ottla.streams.spark.connector.options import SparkOptions, Use, cluster_options
 from ottla.streams.spark.connector.positions import Positions
 from ottla.streams.spark.connector.ranges import Offsets, from_json
-from ottla.streams.spark.layout.layout import Application
 from ottla.streams.spark.query.checkpoint import Checkpoint
 from ottla.streams.spark.query.compile import (
     Compiled,

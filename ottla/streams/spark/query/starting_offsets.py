@@ -21,8 +21,8 @@ from ottla.client.admin.offsets import (
 )
 from ottla.client.admin.topics import list_topics
 from ottla.client.config.access import ClusterAccess
+from ottla.streams.layout.layout import Layout
 from ottla.streams.spark.connector.ranges import Offsets
-from ottla.streams.spark.layout.layout import Layout
 from ottla.streams.topology.topology import Source
 
 _CLIENT_ID = "ottla-streams"

@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ottla.streams.layout.internal_topics import changelogs_of
+from ottla.streams.layout.layout import Layout, SubTopology
 from ottla.streams.spark.connector.sink_counts import SinkCountsFile
 from ottla.streams.spark.layout.envelopes import DROPPED_TOPIC, MISPLACED_TOPIC
-from ottla.streams.spark.layout.internal_topics import changelogs_of
-from ottla.streams.spark.layout.layout import Layout, SubTopology
 from ottla.streams.topology.topology import Sink
 
 _OBSERVED = "ottla"

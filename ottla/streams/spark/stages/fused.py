@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.layout.layout import SubTopology
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import Record, RecordMetadata
 from ottla.streams.model.user_errors import frames_of, note_record
@@ -28,7 +29,6 @@ from ottla.streams.serdes import Serde, resolve
 from ottla.streams.serdes.serde import STRING
 from ottla.streams.settings.handlers import SerializationOrigin
 from ottla.streams.spark.layout.envelopes import RECORDS, batch_of, topic_records
-from ottla.streams.spark.layout.layout import SubTopology
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.task.edges import UNFIT
 from ottla.streams.task.task import Task

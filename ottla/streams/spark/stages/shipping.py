@@ -10,9 +10,9 @@ from typing import Any, cast
 
 from pyspark import cloudpickle
 
+from ottla.streams.layout.layout import Layout
 from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.spark.layout.envelopes import Slots
-from ottla.streams.spark.layout.layout import Layout
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
 
 

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ottla.streams.layout.internal_topics import changelogs_of, latest_changes
+from ottla.streams.layout.layout import Layout, Routing, SubTopology, TaskRoute
 from ottla.streams.model.packing import pack, unpack
 from ottla.streams.spark.layout.envelopes import Envelope, Outbox, Slots, topic_records
-from ottla.streams.spark.layout.internal_topics import changelogs_of, latest_changes
-from ottla.streams.spark.layout.layout import Layout, Routing, SubTopology, TaskRoute
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.spark.stages.pages import PagedMaps, PageStore
 from ottla.streams.spark.stages.placement import (

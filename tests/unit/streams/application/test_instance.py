@@ -17,7 +17,7 @@ class _Query:
     """A query that runs until it is stopped or fails."""
 
     def __init__(self) -> None:
-        self.is_active = True
+        self.is_active = self.is_running = True
         self.error: Exception | None = None
         self.is_stopped = False
 

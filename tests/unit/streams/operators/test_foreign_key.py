@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.streams import Serdes, StreamsBuilder, TopologyTestDriver
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.streams.staged import STRINGS, StagedRun

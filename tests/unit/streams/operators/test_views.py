@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.streams import KTable, StreamsBuilder, Topology, TopologyTestDriver
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.streams.staged import STRINGS, StagedRun
 

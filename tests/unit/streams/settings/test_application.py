@@ -19,7 +19,7 @@ def test_an_unknown_option_is_rejected_with_a_suggestion() -> None:
     """The name may have Kafka's spelling with dots."""
     with pytest.raises(ConfigError, match="did you mean commit_interval_ms"):
         read_settings({"commit.interval.ms": 5})
-    with pytest.raises(ConfigError, match="known options: processing_guarantee"):
+    with pytest.raises(ConfigError, match="known options: engine, processing_guarantee"):
         read_settings({"qwertz": 5})
 
 

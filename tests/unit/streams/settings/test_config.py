@@ -138,7 +138,6 @@ def test_a_misspelt_option_is_rejected(name: str, meant: str) -> None:
     ("name", "instead"),
     [
         ("num.standby.replicas", "start a second instance, which takes over"),
-        ("max.task.idle.ms", "Spark reads in micro-batches"),
         ("consumer.max.poll.records", "source_options and sink_options"),
         ("rocksdb.config.setter", "in spark_settings"),
         ("cache.max.bytes.buffering", r"set statestore\.cache\.max\.bytes"),

@@ -4,8 +4,8 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import StreamsBuilder
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.spark.layout.envelopes import RECORDS, Slots, topic_records
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings
 from ottla.wire.records.columnar_partitioner import partitions_of

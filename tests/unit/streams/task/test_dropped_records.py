@@ -19,11 +19,11 @@ from ottla.streams import (
     StreamsBuilder,
     TopologyTestDriver,
 )
+from ottla.streams.layout.layout import Application
 from ottla.streams.model.raw import TopicRecord
 from ottla.streams.model.records import SessionWindow, Windowed
 from ottla.streams.model.windows import TimeWindows
 from ottla.streams.settings.handlers import LogAndContinueProcessingExceptionHandler
-from ottla.streams.spark.layout.layout import Application
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.task.task import TaskSettings
 from tests.streams.staged import STRINGS, StagedRun

@@ -12,6 +12,7 @@ from ottla.base.errors import ApiError
 from ottla.client.arrow_table import read_table
 from ottla.client.transaction import list_open
 from ottla.streams import StreamsBuilder
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.model.raw import ProducedRecord
 from ottla.streams.settings.handlers import (
     DefaultProductionExceptionHandler,
@@ -21,7 +22,6 @@ from ottla.streams.settings.handlers import (
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.sink_counts import SinkCounts, SinkCountsFile
 from ottla.streams.spark.layout.envelopes import Outbox, Slots, as_arrow
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.topology_source import (
     SourceSettings,

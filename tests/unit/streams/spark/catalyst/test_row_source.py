@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import Serdes, StreamsBuilder, col
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.settings.handlers import ExceptionHandlers, LogAndContinueExceptionHandler
 from ottla.streams.spark.catalyst.row_source import (
     PLAIN,
@@ -18,7 +19,6 @@ from ottla.streams.spark.catalyst.row_source import (
     plain_bits,
 )
 from ottla.streams.spark.catalyst.steps import lower_layout
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.shipping import ship
 from ottla.streams.spark.stages.topology_source import SourceSettings
 from ottla.streams.task.task import TaskSettings

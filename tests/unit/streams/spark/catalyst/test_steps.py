@@ -8,6 +8,7 @@ import pytest
 
 from ottla.streams import Serdes, StreamsBuilder, TimeWindows, col, lit, struct, when
 from ottla.streams.expressions.columns import Column, OfSpark
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.operators.stateless import Filter
 from ottla.streams.serdes import Serde
@@ -19,7 +20,6 @@ from ottla.streams.spark.catalyst.column_types import (
     type_read,
 )
 from ottla.streams.spark.catalyst.steps import Conversion, LoweredSource, lower_layout
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.query.explain import explain
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Topology

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.streams import StreamsBuilder
+from ottla.streams.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.layout.envelopes import SINK, Envelope, Outbox, Slots, topic_records
-from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.task.task import ProducedRecord, TaskSettings
 from ottla.wire.records.murmur2 import murmur2
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import Processor, Record, Serdes, Stores, StreamsBuilder
+from ottla.streams.layout.layout import Application, Layout, lay_out
 from ottla.streams.model.errors import DeserializationError
 from ottla.streams.settings.handlers import (
     ErrorHandlerContext,
@@ -25,7 +26,6 @@ from ottla.streams.spark.layout.envelopes import (
     SINK,
     Slots,
 )
-from ottla.streams.spark.layout.layout import Application, Layout, lay_out
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.tasks import SourceStage, Stage
 from ottla.streams.task.task import Task, TaskSettings, TopicRecord

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import Branched, Serdes, StreamsBuilder
+from ottla.streams.layout.layout import Application, SubTopology, lay_out
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.model.raw import TopicRecord
 from ottla.streams.settings.handlers import (
@@ -17,7 +18,6 @@ from ottla.streams.settings.handlers import (
     LogAndContinueProductionExceptionHandler,
 )
 from ottla.streams.spark.layout.envelopes import RECORDS, topic_records
-from ottla.streams.spark.layout.layout import Application, SubTopology, lay_out
 from ottla.streams.spark.stages.fused import PlainTask
 from ottla.streams.task.task import Task, TaskSettings
 

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from ottla.streams import StreamsBuilder, TableJoined, Topology
+from ottla.streams.layout.layout import Application, lay_out
 from ottla.streams.spark.layout.envelopes import MISPLACED_TOPIC, RECORDS, SINK, Slots
-from ottla.streams.spark.layout.layout import Application, lay_out
 from ottla.streams.spark.stages.placement import SAMPLE, KeyPlacement, PartitionCounts
 from ottla.streams.spark.stages.tasks import SourceStage
 from ottla.streams.task.task import TaskSettings

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from ottla.streams import Serdes, Stores, StreamsBuilder, Topology, TopologyError
+from ottla.streams.layout.layout import Application, Layout, Routing, components, lay_out
 from ottla.streams.processor.api import Processor
-from ottla.streams.spark.layout.layout import Application, Layout, Routing, components, lay_out
 from ottla.streams.task.task import TaskSettings
 
 

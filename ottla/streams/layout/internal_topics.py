@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
+from ottla.streams.layout.layout import Application, Layout
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.names import changelog_name
-from ottla.streams.spark.layout.layout import Application, Layout
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.task.task import ProducedRecord
 

@@ -3,14 +3,14 @@
 import pytest
 
 from ottla.streams import Serdes, SessionWindows, Stores, StreamsBuilder, TimeWindows
-from ottla.streams.model.names import is_internal
-from ottla.streams.settings.application import read_settings
-from ottla.streams.spark.layout.internal_topics import (
+from ottla.streams.layout.internal_topics import (
     changelog_config,
     internal_topics,
     latest_changes,
 )
-from ottla.streams.spark.layout.layout import Application, lay_out
+from ottla.streams.layout.layout import Application, lay_out
+from ottla.streams.model.names import is_internal
+from ottla.streams.settings.application import read_settings
 from ottla.streams.task.task import ProducedRecord, TaskSettings
 
 _TEXT = Serdes.string()

@@ -1,0 +1,1 @@
+"""The layout of a topology over tasks, and its internal topics; both engines use it."""

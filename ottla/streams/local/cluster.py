@@ -1,0 +1,109 @@
+"""What a worker asks the brokers: committed positions, the ends of changelogs, and topics."""
+
+from collections.abc import Iterable, Mapping
+
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
+from ottla.client import transport
+from ottla.client.admin.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.admin.records import delete_records
+from ottla.client.admin.topics import describe_topic
+from ottla.client.brokers import Brokers
+from ottla.client.group.offset_requests import fetch_offsets
+from ottla.client.records import TopicPartition
+from ottla.streams.local import clocks
+from ottla.streams.local.layout import TaskLayout
+from ottla.streams.local.running import Offsets
+
+
+class TopicPositions:
+    """The committed positions of an application's inputs. For one thread.
+
+    `resets` has the start (earliest or latest) of the topics that have one of their own.
+    """
+
+    def __init__(
+        self, brokers: Brokers, group_id: str, resets: Mapping[str, str], default_reset: str
+    ) -> None:
+        self._brokers = brokers
+        self._group_id = group_id
+        self._resets = resets
+        self._default_reset = default_reset
+        self._committed: Offsets = {}
+
+    def load(self, keys: Iterable[TopicPartition]) -> None:
+        """Read the committed positions; this waits for open transactions with them."""
+        wanted = list(keys)
+        if not wanted:
+            return
+        found = self._brokers.retry(
+            lambda: fetch_offsets(self._brokers, self._group_id, wanted, require_stable=True)
+        )
+        for key in wanted:
+            self._committed.pop(key, None)
+        self._committed |= {key: (row.offset, row.metadata) for key, row in found.items()}
+
+    def note(self, offsets: Offsets) -> None:
+        """Note what this worker has committed."""
+        self._committed |= offsets
+
+    def starts(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return where to read from: the committed position, or the start of the topic's option."""
+        return {key: self._start(key) for key in keys}
+
+    def _start(self, key: TopicPartition) -> int:
+        if key in self._committed:
+            return self._committed[key][0]
+        reset = self._resets.get(key.topic, self._default_reset)
+        return transport.LATEST if reset == "latest" else transport.EARLIEST
+
+    def times(self, keys: Iterable[TopicPartition]) -> dict[str, int]:
+        """Return the times that a task had at its last commit."""
+        times: dict[str, int] = {}
+        for key in keys:
+            if key in self._committed:
+                for name, value in clocks.decode(self._committed[key][1]).items():
+                    times[name] = max(value, times.get(name, value))
+        return times
+
+    def partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """Return all partitions of topics."""
+        rows = {topic: describe_topic(self._brokers, topic).partitions for topic in topics}
+        return [
+            TopicPartition(topic, partition)
+            for topic, partitions in rows.items()
+            for partition in range(len(partitions))
+        ]
+
+    def spans(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
+        """Return the first offset and the high watermark of partitions."""
+        wanted = list(keys)
+        if not wanted:
+            return {}
+        firsts = list_offsets(self._brokers, dict.fromkeys(wanted, EARLIEST))
+        ends = list_offsets(self._brokers, dict.fromkeys(wanted, LATEST))
+        return {key: (firsts[key].offset, ends[key].offset) for key in wanted}
+
+    def purge(self, layout: TaskLayout) -> None:
+        """Delete the committed records of repartition topics."""
+        changelogs = {key.topic for task in layout.inputs for key in layout.changelogs(task)}
+        repartitions = {topic.name for topic in layout.topics} - changelogs
+        before: dict[tuple[str, int], int] = {
+            key: offset
+            for key, (offset, _) in self._committed.items()
+            if key.topic in repartitions and offset > 0
+        }
+        if not before:
+            return
+        try:
+            delete_records(self._brokers, before)
+        except ApiError as error:
+            # Another worker has deleted more.
+            if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+        except OttlaError:
+            # The next round deletes them.
+            return
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._brokers.close()

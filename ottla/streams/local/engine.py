@@ -1,0 +1,258 @@
+"""Runs an application (streams/application/instance.py) in this process: a worker in a thread."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ottla.base.user_code import LoggedErrors
+from ottla.client.admin.topics import list_topics
+from ottla.client.brokers import Brokers
+from ottla.client.config.access import ClusterAccess
+from ottla.client.group.member import GroupSettings
+from ottla.client.security.options import security_of
+from ottla.streams.application.progress import Progress
+from ottla.streams.layout.internal_topics import create_internal_topics
+from ottla.streams.layout.layout import Application
+from ottla.streams.local.assignment import TaskAssignor
+from ottla.streams.local.cluster import TopicPositions
+from ottla.streams.local.globals import GlobalState
+from ottla.streams.local.inputs import PartitionReader
+from ottla.streams.local.layout import TaskLayout, subscription, task_layout
+from ottla.streams.local.membership import GroupMembership
+from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.restoring import Restorer
+from ottla.streams.local.worker import Worker, WorkerParts, WorkerSettings
+from ottla.streams.task.task import TaskSettings
+from ottla.streams.topology.topology import Source, Topology
+
+# librdkafka's smallest value.
+_TRANSACTION_MS_MIN = 1_000
+
+
+@dataclass(frozen=True)
+class LocalSettings:
+    """The options of the engine; times in ms."""
+
+    access: ClusterAccess
+    is_exactly_once: bool
+    commit_interval_ms: int
+    session_timeout_ms: int
+    heartbeat_interval_ms: int
+    max_poll_interval_ms: int = 300_000
+    max_task_idle_ms: int = 0
+    transaction_timeout_ms: int = 10_000
+    replication_factor: int = -1
+    offset_reset: str = "earliest"
+    workers: int = 1
+
+
+class ApplicationLayouts:
+    """The layout for the topics that exist: computed again if their partitions have changed."""
+
+    def __init__(self, application: Application, brokers: Brokers) -> None:
+        self._application = application
+        self._brokers = brokers
+        self._lock = threading.Lock()
+        self._counts: Mapping[str, int] = {}
+        self._layout: TaskLayout | None = None
+
+    def of(self, counts: Mapping[str, int]) -> TaskLayout:
+        """Return the layout for these numbers of partitions."""
+        with self._lock:
+            if self._layout is None or counts != self._counts:
+                self._counts = dict(counts)
+                self._layout = task_layout(self._application, counts)
+            return self._layout
+
+    def refresh(self) -> TaskLayout:
+        """Return the layout for the topics on the brokers."""
+        return self.of({topic.name: len(topic.partitions) for topic in list_topics(self._brokers)})
+
+    def current(self) -> TaskLayout:
+        """Return the last layout."""
+        assert self._layout is not None, "call refresh first"
+        return self._layout
+
+
+class LocalEngine:
+    """Runs one topology."""
+
+    def __init__(self, topology: Topology, tasks: TaskSettings, settings: LocalSettings) -> None:
+        self._topology = topology
+        self._tasks = tasks
+        self._settings = settings
+        self._process = uuid.uuid4()
+        self.on_change: Callable[[], None] = _ignore
+        """Called when a worker begins or ends to process."""
+
+    def open(self) -> None:
+        """Create the internal topics; TopologyError if one has another number of partitions."""
+        settings = self._settings
+        with settings.access.brokers(client_id=self._tasks.application_id) as brokers:
+            layouts = ApplicationLayouts(Application(self._topology, self._tasks), brokers)
+            counts = {topic.name: len(topic.partitions) for topic in list_topics(brokers)}
+            topics = layouts.of(counts).topics
+            create_internal_topics(brokers, topics, counts, settings.replication_factor)
+
+    def start(self) -> "LocalQuery":
+        """Start the workers."""
+        return LocalQuery([self._worker() for _ in range(self._settings.workers)])
+
+    def _worker(self) -> Worker:
+        settings, application_id = self._settings, self._tasks.application_id
+        access = settings.access
+        properties = {**access.librdkafka_settings(), "client.id": application_id}
+        brokers = access.brokers(client_id=application_id, is_proven=True)
+        application = Application(self._topology, self._tasks)
+        layouts = ApplicationLayouts(application, brokers)
+        layout = layouts.refresh()
+        application = Application(self._topology, layout.sub_topologies[0].application.settings)
+
+        def reader(suffix: str) -> PartitionReader:
+            group_id = f"{application_id}{suffix}"
+            return PartitionReader(properties, group_id, is_committed=settings.is_exactly_once)
+
+        positions = TopicPositions(
+            brokers, application_id, _resets(self._topology), settings.offset_reset
+        )
+        worker: Worker | None = None
+        globals_ = GlobalState(
+            self._topology,
+            application.settings,
+            _now_ms,
+            lambda: reader("-globals"),
+            lambda topics: positions.spans(positions.partitions(topics)),
+            lambda: worker is not None and worker.is_stopping,
+        )
+        membership = GroupMembership(
+            self._group_settings(),
+            subscription(application),
+            TaskAssignor(lambda _: layouts.refresh()),
+        )
+        transactional_id = (
+            f"{application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
+            if settings.is_exactly_once
+            else None
+        )
+        # The next owner of a task waits for the end of a killed worker's transaction.
+        timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
+        options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
+        output = TaskOutput(
+            {**properties, **(options if transactional_id else {})}, transactional_id
+        )
+        parts = WorkerParts(
+            membership,
+            reader(""),
+            Restorer(lambda: reader("-restore")),
+            output,
+            positions,
+            globals_,
+        )
+        worker = Worker(
+            WorkerSettings(settings.commit_interval_ms, settings.max_task_idle_ms),
+            application.settings,
+            layouts,
+            parts,
+            lambda: self.on_change(),
+        )
+        return worker
+
+    def _group_settings(self) -> GroupSettings:
+        settings = self._settings
+        return GroupSettings(
+            bootstrap=settings.access.bootstrap,
+            client_id=self._tasks.application_id,
+            group_id=self._tasks.application_id,
+            instance_id=None,
+            session_s=settings.session_timeout_ms / 1000,
+            rebalance_s=settings.max_poll_interval_ms / 1000,
+            heartbeat_s=settings.heartbeat_interval_ms / 1000,
+            refresh_s=30.0,
+            creates_topics=False,
+            security=security_of(settings.access.options),
+        )
+
+    def close(self) -> None:
+        """Do nothing: a worker has all resources."""
+
+
+class LocalQuery:
+    """The running workers; a Query of streams/application/instance.py."""
+
+    def __init__(self, workers: Sequence[Worker]) -> None:
+        self._workers = workers
+        self._error: Exception | None = None
+        self._threads = [
+            threading.Thread(
+                target=self._run, args=(worker,), name=f"streams-worker-{number}", daemon=True
+            )
+            for number, worker in enumerate(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, worker: Worker) -> None:
+        with LoggedErrors(self._fail):
+            worker.run()
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+
+    @property
+    def is_active(self) -> bool:
+        """True if all workers run."""
+        return all(thread.is_alive() for thread in self._threads)
+
+    @property
+    def is_running(self) -> bool:
+        """True if each worker has an assignment, and all of its tasks are restored."""
+        return all(worker.is_assigned for worker in self._workers)
+
+    @property
+    def error(self) -> Exception | None:
+        """The error that ended a worker; None if none has."""
+        return self._error
+
+    def progress(self) -> Progress:
+        """Return the number of processed records, and how many wait in changelogs and inputs."""
+        return total([worker.progress() for worker in self._workers])
+
+    def stop(self) -> None:
+        """Commit, and stop the workers."""
+        for worker in self._workers:
+            worker.stop()
+        for thread in self._threads:
+            thread.join()
+
+
+def total(progresses: Sequence[Progress]) -> Progress:
+    """Return the sum of the progress of several workers."""
+    dropped: dict[str, int] = {}
+    for progress in progresses:
+        for task, count in progress.dropped.items():
+            dropped[task] = dropped.get(task, 0) + count
+    return Progress(
+        batch=max(progress.batch for progress in progresses),
+        records=sum(progress.records for progress in progresses),
+        lag=sum(progress.lag for progress in progresses),
+        dropped=dropped,
+    )
+
+
+def _resets(topology: Topology) -> dict[str, str]:
+    return {
+        topic: node.offset_reset
+        for node in topology.nodes.values()
+        if isinstance(node, Source) and node.offset_reset is not None
+        for topic in node.topics
+    }
+
+
+def _ignore() -> None:
+    """Do nothing."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,85 @@
+"""A worker's membership in the application's group, over the thread that joins and sends
+heartbeats.
+"""
+
+import time
+from collections.abc import Sequence
+
+from ottla.base.errors import ApiError
+from ottla.client.errors import ClientError, TimedOut
+from ottla.client.group.background import Event, GroupThread, Joined
+from ottla.client.group.identities import Identity
+from ottla.client.group.member import GroupSettings
+from ottla.streams.local.assignment import TaskAssignor
+from ottla.streams.local.layout import TaskId
+from ottla.streams.local.output import TaskMigrated
+from ottla.streams.local.running import Offsets
+
+_COMMIT_S = 60.0
+_STEP_S = 0.5
+
+
+class GroupMembership:
+    """One member; `is_joining` from a join until its assignment. For one thread."""
+
+    def __init__(
+        self, settings: GroupSettings, topics: Sequence[str], assignor: TaskAssignor
+    ) -> None:
+        self.is_joining = False
+        self.identity = Identity()
+        self._settings = settings
+        self._topics = tuple(topics)
+        self._assignor = assignor
+        self._thread = GroupThread(settings, [assignor])
+
+    @property
+    def group_id(self) -> str:
+        """The id of the group."""
+        return self._settings.group_id
+
+    def join(self, owned: frozenset[TaskId]) -> None:
+        """Join, or join again, as a member that runs these tasks; `Joined` or `Failed` follows."""
+        self._assignor.owned = owned
+        self.is_joining = True
+        self._thread.join(self._topics)
+
+    def events(self) -> list[Event]:
+        """Return what has happened since the last call, and note that the worker is alive."""
+        self._thread.polled()
+        events: list[Event] = []
+        while self._thread.events:
+            event = self._thread.events.popleft()
+            if isinstance(event, Joined):
+                if event.stay != self._thread.stay:
+                    continue
+                self.is_joining = False
+                self.identity = Identity(event.member_id, event.generation)
+            events.append(event)
+        return events
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit offsets as a member. Raises TaskMigrated if it is none any more."""
+        done = self._thread.commit(offsets)
+        deadline = time.monotonic() + _COMMIT_S
+        while True:
+            try:
+                code = done.result(_STEP_S)
+                break
+            except TimeoutError:
+                self._thread.polled()
+                if time.monotonic() > deadline:
+                    raise TimedOut(f"offsets were not committed within {_COMMIT_S:g} s") from None
+            except (ApiError, ClientError) as error:
+                raise TaskMigrated(f"offsets were not committed: {error}") from error
+        if code:
+            raise TaskMigrated(f"offsets were not committed: error {code}")
+
+    def leave(self, reason: str) -> None:
+        """Leave the group."""
+        self._thread.leave(reason)
+        self._thread.events.clear()
+        self.is_joining = False
+
+    def close(self) -> None:
+        """End the thread."""
+        self._thread.close()

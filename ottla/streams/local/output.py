@@ -1,0 +1,162 @@
+"""Writes the records of tasks, and commits them with the offsets of their inputs.
+
+With exactly_once_v2 the records and the offsets since the last commit are one transaction
+(KIP-447): the coordinator refuses offsets of a former member of the group, so a worker that was
+replaced without noticing writes nothing that a reader of committed records sees.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ottla.base.errors import ApiError
+from ottla.client import transport
+from ottla.client.errors import ClientError, Fenced, TimedOut
+from ottla.client.group.identities import Identity, encode_metadata
+from ottla.client.producer.options import ProducerErrors
+from ottla.client.producer.transactions import Transactions
+from ottla.client.records import native_headers
+from ottla.streams.local.running import Offsets
+from ottla.streams.model.raw import ProducedRecord
+
+CommitOffsets = Callable[[Offsets], None]
+_FLUSH_STEP_S = 0.5
+_TIMEOUT_S = 60.0
+_PRODUCER = {
+    # Of a commit, the first record is sent at once.
+    "linger.ms": 5,
+    "enable.idempotence": True,
+    "acks": "all",
+    "partitioner": "murmur2_random",
+    "queue.buffering.max.messages": 1_000_000,
+}
+
+
+class TaskMigrated(ClientError):
+    """Another worker may run the tasks: close them without a commit, and join the group again
+    (Kafka's TaskMigratedException).
+    """
+
+
+class TaskOutput:
+    """One producer. For one thread."""
+
+    def __init__(self, properties: Mapping[str, Any], transactional_id: str | None) -> None:
+        self.written = 0
+        self._failure: Exception | None = None
+        self._waits = transport.Waits()
+        named = {"transactional.id": transactional_id} if transactional_id else {}
+        self._producer = transport.open_producer(
+            {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
+        )
+        self._transactions = (
+            Transactions(self._producer, _TIMEOUT_S, self._waits, ProducerErrors())
+            if transactional_id
+            else None
+        )
+        self._unsent = False
+
+    def write(self, record: ProducedRecord) -> None:
+        """Queue a record; blocks while the queue is full. Raises ApiError for a record that is too
+        large.
+        """
+        if self._transactions is not None and not self._transactions.is_open:
+            with _migrations():
+                self._transactions.begin()
+        self._unsent = True
+        self.written += 1
+        options: dict[str, Any] = {"timestamp": record.timestamp}
+        if record.headers:
+            options["headers"] = native_headers(record.headers)
+        if record.partition is not None:
+            options["partition"] = record.partition
+        while True:
+            try:
+                self._producer.produce(record.topic, record.value, record.key, **options)
+                return
+            except BufferError:
+                self._producer.poll(_FLUSH_STEP_S)
+                self._raise_failure()
+            except transport.LibrdkafkaError as error:
+                raise transport.unsent_error(error.args[0], record.topic, None) from error
+
+    def serve(self) -> None:
+        """Handle delivery reports. Raises the error of a record that was not delivered."""
+        self._producer.poll(0)
+        self._raise_failure()
+
+    def commit(
+        self, group_id: str, identity: Identity, offsets: Offsets, plain: CommitOffsets
+    ) -> None:
+        """Commit everything since the last commit; `plain` commits offsets without a transaction.
+
+        Raises TaskMigrated if the group, or a newer producer, does not accept it.
+        """
+        if self._transactions is None:
+            self._flush()
+            if offsets:
+                plain(offsets)
+            return
+        if not offsets and not self._unsent:
+            return
+        with _migrations():
+            if not self._transactions.is_open:
+                self._transactions.begin()
+            if offsets:
+                metadata = encode_metadata(group_id, identity)
+                self._send_offsets(offsets, metadata)
+            self._transactions.commit()
+        self._unsent = False
+        self._raise_failure()
+
+    def _send_offsets(self, offsets: Offsets, metadata: bytes) -> None:
+        listed = transport.commit_list(offsets)
+        assert self._transactions is not None
+        self._transactions.send_listed(listed, metadata)
+
+    def abort(self) -> None:
+        """Discard what was written since the last commit; without transactions it stays."""
+        self._failure = None
+        if self._transactions is None or not self._transactions.is_open:
+            return
+        with _migrations():
+            self._transactions.abort()
+        self._unsent = False
+
+    def close(self) -> None:
+        """Close the producer; an open transaction is aborted."""
+        with contextlib.suppress(ClientError, ApiError):
+            self.abort()
+        transport.close_producer(self._producer)
+        self._waits.stop()
+
+    def _flush(self) -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while self._producer.flush(_FLUSH_STEP_S):
+            self._raise_failure()
+            if time.monotonic() > deadline:
+                raise TimedOut(f"the records of a commit were not written within {_TIMEOUT_S:g} s")
+        self._unsent = False
+        self._raise_failure()
+
+    def _delivered(self, error: Any, message: Any) -> None:
+        # Records of an aborted transaction are purged.
+        if error is not None and self._failure is None and error.code() not in transport.DROPPED:
+            self._failure = transport.record_error(error, message.topic(), transport.WRITE)
+
+    def _raise_failure(self) -> None:
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+
+@contextlib.contextmanager
+def _migrations() -> Any:
+    """Raise TaskMigrated for the errors of a transaction after which its tasks must be restored."""
+    try:
+        yield
+    except (Fenced, ApiError, ClientError) as error:
+        if isinstance(error, (TimedOut, TaskMigrated)):
+            raise
+        raise TaskMigrated(f"the commit was refused: {error}") from error

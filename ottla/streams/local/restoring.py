@@ -1,0 +1,105 @@
+"""Restores the state of tasks from changelogs, in steps between the records of other tasks.
+
+The end of a changelog is its high watermark when the task was assigned, and with exactly_once_v2
+the reader stops before an open transaction: a task starts when the commits of its last owner are
+complete.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ottla.client.records import TopicPartition
+from ottla.streams.local.inputs import Arrived, PartitionReader
+from ottla.streams.local.layout import TaskId
+from ottla.streams.local.state import TaskState
+
+_STEP_RECORDS = 2_000
+
+
+@dataclass
+class _Restore:
+    state: TaskState
+    ends: dict[TopicPartition, int]
+    """The changelog partitions that are not read to their ends yet."""
+    stores: Mapping[TopicPartition, str]
+    positions: dict[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def left(self) -> int:
+        return sum(max(0, end - self.positions.get(key, 0)) for key, end in self.ends.items())
+
+
+class Restorer:
+    """The tasks whose state is being restored. For one thread."""
+
+    def __init__(self, open_reader: Callable[[], PartitionReader]) -> None:
+        self._open_reader = open_reader
+        self._reader: PartitionReader | None = None
+        self._restores: dict[TaskId, _Restore] = {}
+        self._owners: dict[TopicPartition, TaskId] = {}
+
+    @property
+    def is_busy(self) -> bool:
+        """True while a task is being restored."""
+        return bool(self._restores)
+
+    @property
+    def left(self) -> int:
+        """The number of offsets that are left to be read."""
+        return sum(restore.left for restore in self._restores.values())
+
+    def begin(
+        self,
+        state: TaskState,
+        stores: Mapping[TopicPartition, str],
+        spans: Mapping[TopicPartition, tuple[int, int]],
+    ) -> None:
+        """Restore a task; `spans` has the first and the end offset of each changelog partition."""
+        ends = {key: end for key, (first, end) in spans.items() if end > first}
+        restore = _Restore(state, ends, stores)
+        self._restores[state.task] = restore
+        if not ends:
+            return
+        if self._reader is None:
+            self._reader = self._open_reader()
+        for key in ends:
+            self._owners[key] = state.task
+            restore.positions[key] = spans[key][0]
+        self._reader.add({key: spans[key][0] for key in ends})
+
+    def cancel(self, task: TaskId) -> None:
+        """Stop restoring a task."""
+        restore = self._restores.pop(task, None)
+        if restore is not None and self._reader is not None:
+            self._reader.remove(restore.ends)
+
+    def step(self, timeout_s: float) -> list[TaskState]:
+        """Read some records; return the states that are complete."""
+        if self._reader is not None and self._reader.assigned:
+            for row in self._reader.poll(_STEP_RECORDS, timeout_s):
+                restore = self._restores.get(self._owners[row.key])
+                if restore is None:
+                    continue
+                if isinstance(row, Arrived):
+                    record = row.record
+                    position = record.offset + 1
+                    restore.state.restore(
+                        restore.stores[row.key], record.key or b"", record.value, record.timestamp
+                    )
+                else:
+                    position = row.offset
+                self._advance(restore, row.key, position)
+        done = [task for task, restore in self._restores.items() if not restore.ends]
+        return [self._restores.pop(task).state for task in done]
+
+    def _advance(self, restore: _Restore, key: TopicPartition, position: int) -> None:
+        restore.positions[key] = position
+        if key in restore.ends and position >= restore.ends[key]:
+            del restore.ends[key]
+            assert self._reader is not None
+            self._reader.remove([key])
+
+    def close(self) -> None:
+        """Close the reader of the changelogs."""
+        if self._reader is not None:
+            self._reader.close()

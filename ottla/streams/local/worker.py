@@ -1,0 +1,330 @@
+"""The worker: one loop that joins the group, restores, processes and commits.
+
+Tasks that this worker keeps are processed during a rebalance; commits wait for its end. A task that
+it must give up is committed first. If the group has removed the worker, or refuses a commit, all
+tasks are closed, and the worker joins again: what was not committed is read once more.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from ottla.base.errors import OttlaError
+from ottla.client.group.background import Failed, Joined, Lost, Rejoin
+from ottla.client.records import TopicPartition
+from ottla.streams.application.progress import Progress
+from ottla.streams.local.cluster import TopicPositions
+from ottla.streams.local.globals import GlobalState
+from ottla.streams.local.inputs import Arrived, PartitionReader
+from ottla.streams.local.layout import TaskId, TaskLayout
+from ottla.streams.local.membership import GroupMembership
+from ottla.streams.local.output import TaskMigrated, TaskOutput
+from ottla.streams.local.restoring import Restorer
+from ottla.streams.local.running import Offsets, RunningTask
+from ottla.streams.local.state import TaskState
+from ottla.streams.model.raw import ProducedRecord
+from ottla.streams.task.task import TaskSettings
+
+_log = logging.getLogger(__name__)
+_POLL_RECORDS = 1_000
+_PROCESS_RECORDS = 1_000
+# The number of waiting records of a partition above which it is paused.
+_BUFFERED_RECORDS = 5_000
+_IDLE_S = 0.05
+
+
+@dataclass(frozen=True)
+class WorkerSettings:
+    """The options of a worker; times in ms."""
+
+    commit_interval_ms: int
+    max_task_idle_ms: int = 0
+    purge_interval_ms: int = 30_000
+
+
+class Layouts(Protocol):
+    """The layout of the application for the topics that exist now."""
+
+    def current(self) -> TaskLayout:
+        """Return the last layout."""
+
+    def refresh(self) -> TaskLayout:
+        """Return the layout for the topics that exist."""
+
+
+@dataclass(frozen=True)
+class WorkerParts:
+    """The connections and the state of one worker, which closes them."""
+
+    membership: GroupMembership
+    reader: PartitionReader
+    restorer: Restorer
+    output: TaskOutput
+    positions: TopicPositions
+    globals: GlobalState
+
+
+class Worker:
+    """The loop of one worker; `run` returns after `stop`, or raises the error that ended it."""
+
+    def __init__(
+        self,
+        settings: WorkerSettings,
+        tasks: TaskSettings,
+        layouts: Layouts,
+        parts: WorkerParts,
+        on_change: Callable[[], None],
+    ) -> None:
+        self._settings, self._defaults = settings, tasks.defaults
+        self._application_id = tasks.application_id
+        self._layouts, self._membership = layouts, parts.membership
+        self._reader, self._restorer = parts.reader, parts.restorer
+        self._output, self._positions = parts.output, parts.positions
+        self._globals = parts.globals
+        self._on_change = on_change
+        self._stopping = threading.Event()
+        self._states: dict[TaskId, TaskState] = {}
+        self.running: dict[TaskId, RunningTask] = {}
+        self.is_assigned = False
+        """True if the worker has an assignment, and has restored all of its tasks."""
+        self._was_assigned = False
+        self.consumed = 0
+        self._commits = 0
+        self._commit_at = 0.0
+        self._purge_at = time.monotonic() + settings.purge_interval_ms / 1000
+
+    def stop(self) -> None:
+        """Let the loop end after a commit."""
+        self._stopping.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """True after `stop`."""
+        return self._stopping.is_set()
+
+    def progress(self) -> Progress:
+        """Return the progress; other threads may call it."""
+        running = list(self.running.values())
+        return Progress(
+            batch=self._commits,
+            records=self.consumed,
+            lag=self._restorer.left + sum(row.lag for row in running),
+            dropped={str(row.id): row.dropped.total for row in running if row.dropped.total},
+        )
+
+    def run(self) -> None:
+        """Run until `stop`."""
+        is_clean = False
+        try:
+            self._globals.fill()
+            self._membership.join(frozenset())
+            while not self._stopping.is_set():
+                self._turn()
+            is_clean = True
+        finally:
+            self._close(is_clean=is_clean)
+
+    def _turn(self) -> None:
+        try:
+            self._serve_group()
+            self._restore()
+            busy = self._process()
+            self._read(0.0 if busy else self._idle_s())
+            self._output.serve()
+            self._commit_if_due()
+        except TaskMigrated as error:
+            _log.warning("%s: %s. Its tasks are restored.", self._application_id, error)
+            self._lose_tasks()
+            self._membership.join(frozenset())
+
+    # -- group ------------------------------------------------------------------------------------
+
+    def _serve_group(self) -> None:
+        for event in self._membership.events():
+            if isinstance(event, Failed):
+                raise event.error
+            if isinstance(event, Lost):
+                _log.warning(
+                    "%s: the group has removed this worker (%s): its tasks are restored.",
+                    self._application_id,
+                    event.cause.name.lower(),
+                )
+                self._lose_tasks()
+                self._membership.join(frozenset())
+            elif isinstance(event, Rejoin) and not self._membership.is_joining:
+                self._commit()
+                self._membership.join(self._owned())
+            elif isinstance(event, Joined):
+                self._take_over(event.partitions)
+
+    def _owned(self) -> frozenset[TaskId]:
+        return frozenset(self._states) | frozenset(self.running)
+
+    def _take_over(self, partitions: list[TopicPartition]) -> None:
+        self._was_assigned = True
+        layout = self._layouts.refresh()
+        assigned = {layout.readers[key] for key in partitions if key in layout.readers}
+        revoked = self._owned() - assigned
+        if revoked:
+            self._commit()
+            for task in revoked:
+                self._close_task(task)
+        self._open_tasks(layout, sorted(assigned - self._owned()))
+        if revoked:
+            # The group's leader gives the tasks to their new owners now.
+            self._membership.join(self._owned())
+
+    def _open_tasks(self, layout: TaskLayout, tasks: list[TaskId]) -> None:
+        changelogs = {task: layout.changelogs(task) for task in tasks}
+        # Committed offsets first: they are stable when the last owner's transaction is complete.
+        self._positions.load(key for task in tasks for key in layout.inputs[task])
+        spans = self._positions.spans(key for rows in changelogs.values() for key in rows)
+        for task in tasks:
+            state = self._states[task] = self._globals.state_of(task)
+            sub_topology = layout.sub_topologies[task.sub_topology]
+            stores = changelogs[task]
+            log = partial(self._log_put, task, {store: key.topic for key, store in stores.items()})
+            for store in stores.values():
+                state.prepare(sub_topology.topology.stores[store], self._defaults, log)
+            self._restorer.begin(state, stores, {key: spans[key] for key in stores})
+
+    def _log_put(
+        self, task: TaskId, topics: Mapping[str, str], store: str, key: bytes, value: bytes | None
+    ) -> None:
+        """Write a put of a buffer to its changelog."""
+        now = max(self.running[task].task.now, 0)
+        self._output.write(ProducedRecord(topics[store], key, value, now, (), task.partition))
+
+    def _restore(self) -> None:
+        if self._restorer.is_busy:
+            wait_s = 0.0 if self.running else _IDLE_S
+            for state in self._restorer.step(wait_s):
+                self._start_task(state)
+        is_assigned = self._was_assigned and not self._states
+        if is_assigned != self.is_assigned:
+            self.is_assigned = is_assigned
+            self._on_change()
+
+    def _start_task(self, state: TaskState) -> None:
+        layout = self._layouts.current()
+        task_id = self._states.pop(state.task).task
+        inputs = layout.inputs[task_id]
+        changelogs = {key.topic for key in layout.changelogs(task_id)}
+
+        def write(record: ProducedRecord) -> None:
+            if record.topic in changelogs:
+                record = record._replace(partition=task_id.partition)
+            self._output.write(record)
+
+        running = RunningTask(
+            state,
+            layout.sub_topologies[task_id.sub_topology],
+            inputs,
+            write,
+            self._globals.clock,
+            self._settings.max_task_idle_ms,
+        )
+        running.resume(self._positions.times(inputs))
+        self.running[task_id] = running
+        self._reader.add(self._positions.starts(inputs))
+
+    def _close_task(self, task: TaskId) -> None:
+        self._restorer.cancel(task)
+        self._states.pop(task, None)
+        running = self.running.pop(task, None)
+        if running is not None:
+            self._reader.remove(running.inputs)
+            running.task.close()
+
+    def _lose_tasks(self) -> None:
+        """Close all tasks without a commit."""
+        self._output.abort()
+        for task in self._owned():
+            self._close_task(task)
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def _read(self, timeout_s: float) -> None:
+        full = [
+            key
+            for running in self.running.values()
+            for key in running.inputs
+            if running.buffered(key) > _BUFFERED_RECORDS
+        ]
+        self._reader.set_paused(full)
+        if not self._reader.assigned:
+            self._stopping.wait(timeout_s)
+            return
+        owners = {key: running for running in self.running.values() for key in running.inputs}
+        for row in self._reader.poll(_POLL_RECORDS, timeout_s):
+            if isinstance(row, Arrived):
+                self.consumed += 1
+                owners[row.key].add(row.key, row.record)
+            else:
+                owners[row.key].reach_end(row.key, row.offset)
+        self._globals.read()
+
+    def _process(self) -> bool:
+        """Process records and punctuators; return True if more records can be processed."""
+        busy = False
+        for running in list(self.running.values()):
+            count = running.process(_PROCESS_RECORDS)
+            running.task.punctuate_wall_clock_time()
+            busy |= count == _PROCESS_RECORDS
+        return busy
+
+    def _idle_s(self) -> float:
+        due_s = self._commit_at - time.monotonic()
+        return min(_IDLE_S, max(due_s, 0.001)) if self.running else _IDLE_S
+
+    # -- commits ----------------------------------------------------------------------------------
+
+    def _commit_if_due(self) -> None:
+        requested = any(running.task.commit_requested for running in self.running.values())
+        if not requested and time.monotonic() < self._commit_at:
+            return
+        self._commit()
+
+    def _commit(self) -> None:
+        """Commit all tasks together, unless the group is being rebalanced."""
+        if self._membership.is_joining:
+            return
+        self._commit_at = time.monotonic() + self._settings.commit_interval_ms / 1000
+        offsets: Offsets = {}
+        for running in self.running.values():
+            running.task.commit()
+            offsets |= running.offsets()
+        self._output.commit(
+            self._membership.group_id, self._membership.identity, offsets, self._membership.commit
+        )
+        for running in self.running.values():
+            running.note_committed({key: offsets[key] for key in running.inputs if key in offsets})
+        self._positions.note({key: row for key, row in offsets.items()})
+        self._commits += 1
+        self._purge()
+
+    def _purge(self) -> None:
+        """Delete records of repartition topics that were committed (KIP-204)."""
+        if time.monotonic() >= self._purge_at:
+            self._purge_at = time.monotonic() + self._settings.purge_interval_ms / 1000
+            self._positions.purge(self._layouts.current())
+
+    def _close(self, *, is_clean: bool) -> None:
+        try:
+            if is_clean:
+                self._commit()
+        except (OttlaError, OSError) as error:
+            _log.warning("%s: the last commit failed: %s", self._application_id, error)
+        for task in self._owned():
+            self._close_task(task)
+        self._output.close()
+        self._membership.leave("the application is being closed")
+        self._membership.close()
+        self._restorer.close()
+        self._globals.close()
+        self._reader.close()
+        self._positions.close()

@@ -1,0 +1,121 @@
+"""Programs that run a topology are killed: exactly once, each record counts once, in order."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from ottla.testing import Cluster
+
+_PARTITIONS, _KEYS, _RECORDS, _KILLS = 4, 20, 8_000, 3
+_WAIT_S = 90.0
+_PROGRAM = """
+import sys
+from ottla.streams import KafkaStreams, Serdes, StreamsBuilder
+builder = StreamsBuilder()
+counts = builder.stream("words").group_by_key().count(materialized="counts")
+counts.map_values(str).to_stream().to("out")
+with KafkaStreams(
+    builder.build(), application_id="app", bootstrap_servers=sys.argv[1], engine="local",
+    processing_guarantee="exactly_once_v2", default_key_serde=Serdes.string(),
+    default_value_serde=Serdes.string(), commit_interval_ms=50, heartbeat_interval_ms=100,
+    session_timeout_ms=1000, shows_progress=False,
+) as app:
+    app.await_running()
+    print("running", flush=True)
+    app.await_termination()
+"""
+
+
+@pytest.fixture
+def ottla_options() -> dict[str, str]:
+    """Sessions of a second, and transactions that end soon after their time-out."""
+    return {
+        "group.min.session.timeout.ms": "500",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    }
+
+
+class Program:
+    """A process that runs the topology."""
+
+    def __init__(self, bootstrap: str, log: Path) -> None:
+        self._log = log
+        self._errors = log.open("w")
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, bootstrap],
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+        )
+
+    def await_running(self) -> None:
+        """Wait until it processes records."""
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        assert line == "running\n", self._log.read_text()
+
+    def end(self, number: signal.Signals) -> None:
+        """Send a signal and wait for the end."""
+        os.kill(self._process.pid, number)
+        self._process.wait(_WAIT_S)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+
+def _produce(bootstrap: str, is_over: threading.Event) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+    for number in range(_RECORDS):
+        producer.produce("words", b"x", f"k{number % _KEYS}")
+        if number % 50 == 0 and not is_over.is_set():
+            producer.flush(_WAIT_S)
+            is_over.wait(0.05)
+    assert producer.flush(_WAIT_S) == 0
+
+
+def _results(bootstrap: str) -> dict[bytes, list[int]]:
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "judge", "isolation.level": "read_committed"}
+    )
+    consumer.assign([TopicPartition("out", number, 0) for number in range(_PARTITIONS)])
+    results: dict[bytes, list[int]] = defaultdict(list)
+    deadline = time.monotonic() + _WAIT_S
+    while sum(max(rows) for rows in results.values()) < _RECORDS:
+        message = consumer.poll(0.5)
+        if message is not None:
+            results[message.key() or b""].append(int(message.value() or b"0"))
+        assert time.monotonic() < deadline, {key: rows[-1] for key, rows in results.items()}
+    consumer.close()
+    return results
+
+
+def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_path: Path) -> None:
+    """Of two programs one is killed and started again, three times, while records arrive."""
+    ottla_cluster.create_topic("words", partitions=_PARTITIONS)
+    ottla_cluster.create_topic("out", partitions=_PARTITIONS)
+    bootstrap, is_over = ottla_cluster.bootstrap, threading.Event()
+    load = threading.Thread(target=_produce, args=(bootstrap, is_over))
+    programs = [Program(bootstrap, tmp_path / f"{number}.err") for number in range(2)]
+    for program in programs:
+        program.await_running()
+    load.start()
+    for number in range(_KILLS):
+        programs.pop(0).end(signal.SIGKILL)
+        programs.append(Program(bootstrap, tmp_path / f"again{number}.err"))
+        programs[-1].await_running()
+    is_over.set()
+    load.join()
+    results = _results(bootstrap)
+    for program in programs:
+        program.end(signal.SIGTERM)
+    expected = list(range(1, _RECORDS // _KEYS + 1))
+    assert len(results) == _KEYS
+    assert all(rows == expected for rows in results.values())
