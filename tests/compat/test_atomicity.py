@@ -6,7 +6,7 @@ a separate process.
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 HERE = Path(__file__).parent
 COUNT = 120
 STEPS = ("begun", "produced", "offsets", "committing", "committed")
+# The first words of the lines that a program prints by itself; the others are its client's log.
+_FIRST_WORDS = [[word] for word in (*STEPS, "failed", "done")]
 OPTIONS = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
 
 
@@ -36,11 +38,11 @@ def command(client: str) -> list[str]:
 
 
 class Running:
-    """The running program; `pause` is the step at which it waits, or `every`."""
+    """The running program of a command line, which prints the steps that it has reached."""
 
-    def __init__(self, client: str, broker: Reachable, pause: str) -> None:
+    def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            [*command(client), broker.bootstrap, str(COUNT), pause],
+            arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -53,11 +55,18 @@ class Running:
             self.wait_for_any()
 
     def wait_for_any(self) -> None:
-        """Read its next step."""
+        """Read its next step.
+
+        The Java client's log is in the same output. A line that `go_on` sent for a line of the log
+        would let the program pass a later step without a wait.
+        """
         assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, f"it ended after {self.steps}"
-        self.steps.append(line.rstrip("\n"))
+        while True:
+            line = self._process.stdout.readline()
+            assert line, f"it ended after {self.steps}"
+            if line.split(maxsplit=1)[:1] in _FIRST_WORDS:
+                self.steps.append(line.rstrip("\n"))
+                return
 
     def reach(self, step: str) -> None:
         """Let a program that waits at every step take those before the next such one."""
@@ -85,8 +94,11 @@ class Running:
 
 @contextmanager
 def running(client: str, broker: Reachable, pause: str) -> Iterator[Running]:
-    """Run the program; kill it at the end of the block."""
-    program = Running(client, broker, pause)
+    """Run the program; kill it at the end of the block.
+
+    `pause` is the step at which it waits, or `every`.
+    """
+    program = Running([*command(client), broker.bootstrap, str(COUNT), pause])
     try:
         yield program
     finally:
