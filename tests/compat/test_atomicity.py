@@ -4,8 +4,10 @@ The programs are `read_process_write.py` with librdkafka and `ReadProcessWrite.j
 a separate process.
 """
 
+import queue
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 COUNT = 120
+# A step includes the time-outs of the client, and a new producer after an error.
+PATIENCE_S = 60.0
 STEPS = ("begun", "produced", "offsets", "committing", "committed")
 # The first words of the lines that a program prints by itself; the others are its client's log.
 _FIRST_WORDS = [[word] for word in (*STEPS, "failed", "done")]
@@ -48,6 +52,16 @@ class Running:
             text=True,
         )
         self.steps: list[str] = []
+        # Its lines, and an empty text at its end.
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def wait_for(self, step: str) -> None:
         """Read its output until it has reached a step."""
@@ -60,9 +74,12 @@ class Running:
         The Java client's log is in the same output. A line that `go_on` sent for a line of the log
         would let the program pass a later step without a wait.
         """
-        assert self._process.stdout is not None
         while True:
-            line = self._process.stdout.readline()
+            try:
+                line = self._lines.get(timeout=PATIENCE_S)
+            except queue.Empty:
+                message = f"no step in {PATIENCE_S:g} s after {self.steps}"
+                raise AssertionError(message) from None
             assert line, f"it ended after {self.steps}"
             if line.split(maxsplit=1)[:1] in _FIRST_WORDS:
                 self.steps.append(line.rstrip("\n"))
@@ -87,6 +104,7 @@ class Running:
         """Kill it, as a crash would."""
         self._process.kill()
         self._process.wait()
+        self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
