@@ -253,7 +253,13 @@ def compatibility_page() -> str:
         "the versions of the headline (a test whose program is missing is skipped with a message). "
         "Apache Kafka's own responses, exchange by exchange, are in "
         "[tests/compat/recorded](../tests/compat/recorded/record.py).",
-        [_table(heads, lines), "## What the tests expect", *compatibility.listing()],
+        [
+            _table(heads, lines),
+            "## Faults of clients",
+            "\n".join(f"* {fault}" for fault in compatibility.FAULTS),
+            "## What the tests expect",
+            *compatibility.listing(),
+        ],
     )
 
 

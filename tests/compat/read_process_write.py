@@ -50,6 +50,9 @@ class Program:
                 "transactional.id": "process",
                 "reconnect.backoff.max.ms": 200,
                 "metadata.recovery.strategy": "none",
+                # Without it, librdkafka 2.16 may wait for a group's coordinator that it has removed
+                # until any connection is opened or closed (its issue 5511).
+                "connections.max.idle.ms": 3000,
                 "log_level": 0,
             }
         )

@@ -4,9 +4,11 @@ The programs are `read_process_write.py` with librdkafka and `ReadProcessWrite.j
 a separate process.
 """
 
+import queue
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,7 +24,11 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 HERE = Path(__file__).parent
 COUNT = 120
+# A step includes the time-outs of the client, and a new producer after an error.
+PATIENCE_S = 60.0
 STEPS = ("begun", "produced", "offsets", "committing", "committed")
+# The first words of the lines that a program prints by itself; the others are its client's log.
+_FIRST_WORDS = [[word] for word in (*STEPS, "failed", "done")]
 OPTIONS = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
 
 
@@ -36,16 +42,26 @@ def command(client: str) -> list[str]:
 
 
 class Running:
-    """The running program; `pause` is the step at which it waits, or `every`."""
+    """The running program of a command line, which prints the steps that it has reached."""
 
-    def __init__(self, client: str, broker: Reachable, pause: str) -> None:
+    def __init__(self, arguments: Sequence[str]) -> None:
         self._process = subprocess.Popen(
-            [*command(client), broker.bootstrap, str(COUNT), pause],
+            arguments,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
         )
         self.steps: list[str] = []
+        # Its lines, and an empty text at its end.
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._lines.put(line)
+        self._lines.put("")
 
     def wait_for(self, step: str) -> None:
         """Read its output until it has reached a step."""
@@ -53,11 +69,21 @@ class Running:
             self.wait_for_any()
 
     def wait_for_any(self) -> None:
-        """Read its next step."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        assert line, f"it ended after {self.steps}"
-        self.steps.append(line.rstrip("\n"))
+        """Read its next step.
+
+        The Java client's log is in the same output. A line that `go_on` sent for a line of the log
+        would let the program pass a later step without a wait.
+        """
+        while True:
+            try:
+                line = self._lines.get(timeout=PATIENCE_S)
+            except queue.Empty:
+                message = f"no step in {PATIENCE_S:g} s after {self.steps}"
+                raise AssertionError(message) from None
+            assert line, f"it ended after {self.steps}"
+            if line.split(maxsplit=1)[:1] in _FIRST_WORDS:
+                self.steps.append(line.rstrip("\n"))
+                return
 
     def reach(self, step: str) -> None:
         """Let a program that waits at every step take those before the next such one."""
@@ -78,6 +104,7 @@ class Running:
         """Kill it, as a crash would."""
         self._process.kill()
         self._process.wait()
+        self._reader.join()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe is not None
             pipe.close()
@@ -85,8 +112,11 @@ class Running:
 
 @contextmanager
 def running(client: str, broker: Reachable, pause: str) -> Iterator[Running]:
-    """Run the program; kill it at the end of the block."""
-    program = Running(client, broker, pause)
+    """Run the program; kill it at the end of the block.
+
+    `pause` is the step at which it waits, or `every`.
+    """
+    program = Running([*command(client), broker.bootstrap, str(COUNT), pause])
     try:
         yield program
     finally:

@@ -4,8 +4,10 @@ Record n of a partition has the value n, so a loss, a duplicate and a change of 
 seen in the partition.
 """
 
+import contextlib
 import itertools
 import json
+import signal
 import subprocess
 import threading
 import time
@@ -206,8 +208,13 @@ class JavaLoad:
         try:
             self._process.wait(_PATIENCE_S)
         except subprocess.TimeoutExpired:
+            # The JVM prints its threads, which shows what the producer waits for.
+            self._process.send_signal(signal.SIGQUIT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(1)
             self._process.kill()
             self._process.wait()
+            print(self._last_lines())
             raise
 
     @property
@@ -219,6 +226,11 @@ class JavaLoad:
     def seconds_since_start(self) -> float:
         """Return for how long records have been written."""
         return time.monotonic() - self._started_at
+
+    def _last_lines(self, count: int = 300) -> str:
+        """Return the end of the program's output, without the events of acknowledged records."""
+        lines = self._output.read_text().splitlines()
+        return "\n".join([line for line in lines if "producer_send_success" not in line][-count:])
 
     def _acknowledgements(self) -> list[dict[str, Any]]:
         """Return the events of acknowledged records so far."""

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from tests.runs import needs
 
-# A network that is not routed (RFC 5737, TEST-NET-2).
-_NETWORK = "198.51.100"
-GATEWAY = f"{_NETWORK}.1"
+# Networks that are not routed (RFC 2544), of 254 machines each.
+_NETWORKS = [f"198.{second}.{third}" for second in (18, 19) for third in range(256)]
 
 
 class Machines:
@@ -20,8 +19,11 @@ class Machines:
 
     def __init__(self, numbers: Sequence[int]) -> None:
         self._tag = uuid.uuid4().hex[:6]
+        # Tests that run at the same time have networks of their own, too.
+        network = _NETWORKS[int(self._tag, 16) % len(_NETWORKS)]
+        self._gateway = f"{network}.1"
         self.numbers = tuple(numbers)
-        self.addresses = {number: f"{_NETWORK}.{10 + number}" for number in numbers}
+        self.addresses = {number: f"{network}.{10 + number}" for number in numbers}
 
     def prefix(self, number: int) -> list[str]:
         """Return the words in front of a command that runs on a machine."""
@@ -37,7 +39,7 @@ class Machines:
     def open(self) -> None:
         """Create the machines and the network; OSError or CalledProcessError if not permitted."""
         _run("ip", "link", "add", self._bridge, "type", "bridge")
-        _run("ip", "address", "add", f"{GATEWAY}/24", "dev", self._bridge)
+        _run("ip", "address", "add", f"{self._gateway}/24", "dev", self._bridge)
         _run("ip", "link", "set", self._bridge, "up")
         for number in self.numbers:
             name, outside = self._name(number), f"v{self._tag}{number}"

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ from ottla.client import AdminClient
 from ottla.client.admin import offsets
 from tests.compat import java
 from tests.compat.reading import everything
-from tests.compat.test_atomicity import COUNT, RESULTS, STEPS, running
+from tests.compat.test_atomicity import COUNT, RESULTS, STEPS, Running, running
 from tests.process.broker_cluster import (
     GROUP_KEY,
     TRANSACTION_KEY,
@@ -355,6 +356,21 @@ def read_committed(bootstrap: str) -> list[list[int]]:
     wait(is_read, "the topic is read to its end")
     consumer.close()
     return rows
+
+
+def test_program_waits_at_each_step_although_its_client_writes_a_log() -> None:
+    """A line of the log is not a step: the program gets one line of input for each step."""
+    script = (
+        "for step in ('begun', 'produced'):\n"
+        "    print('WARN - not reachable', '', 'WARN - retried', step, sep='\\n', flush=True)\n"
+        "    input()\n"
+    )
+    program = Running([sys.executable, "-c", script])
+    try:
+        program.reach("produced")
+        assert program.steps == ["begun", "", "produced"]
+    finally:
+        program.kill()
 
 
 @pytest.mark.nightly(

@@ -25,7 +25,8 @@ class RecordProducer:
     `flush`.
 
     `delivered` counts acknowledged records. The first failure is raised by the next call.
-    `on_down` is called whenever no broker can be reached.
+    `on_down` is called whenever no broker can be reached. After the block no thread of librdkafka
+    is left, which might crash a process that ends.
     """
 
     def __init__(
@@ -96,10 +97,12 @@ class RecordProducer:
         trace: TracebackType | None,
     ) -> None:
         """Flush, unless an exception is propagating: then queued records are dropped."""
-        if kind is None:
-            self.flush()
-        else:
-            self._producer.purge()
+        try:
+            if kind is None:
+                self.flush()
+        finally:
+            # Its callbacks refer to this object: the two would live as long as the process.
+            del self._producer
 
     def _delivery(self, error: Any, message: Any) -> None:
         if error is None:

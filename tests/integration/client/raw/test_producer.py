@@ -1,5 +1,9 @@
 """A RecordProducer raises our errors."""
 
+import gc
+import os
+from contextlib import suppress
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
@@ -24,3 +28,20 @@ def test_librdkafka_checks_its_settings() -> None:
     """The error for an unknown name has librdkafka's own message."""
     with pytest.raises(ClientError, match=r"no\.such"):
         RecordProducer("127.0.0.1:1", {"no.such": "x"})
+
+
+@pytest.mark.parametrize("error", [None, BrokenPipeError()], ids=["", "error"])
+def test_threads_end_with_the_block(error: Exception | None) -> None:
+    """A process that ends while librdkafka's threads run may crash, and it does not collect garbage
+    before.
+    """
+    gc.disable()
+    try:
+        before = set(os.listdir("/proc/self/task"))
+        with suppress(BrokenPipeError), RecordProducer("127.0.0.1:1"):
+            assert set(os.listdir("/proc/self/task")) - before
+            if error is not None:
+                raise error
+        assert set(os.listdir("/proc/self/task")) - before == set()
+    finally:
+        gc.enable()
