@@ -52,6 +52,7 @@ class PartitionFetch:
         "sent_log_start_offset",
         "topic",
         "topic_id",
+        "waits_on",
     )
 
     def __init__(self, topic: FetchTopic, requested: FetchPartition) -> None:
@@ -59,6 +60,8 @@ class PartitionFetch:
         self.topic_id = topic.topic_id
         self.partition = requested.partition
         self.sent_high_watermark = self.sent_log_start_offset = _NEVER_SENT
+        # The partition that the session waits on; None unless this fetch is idle.
+        self.waits_on: Watched | None = None
         self.update(requested)
 
     def update(self, requested: FetchPartition) -> None:
@@ -109,8 +112,8 @@ class Session:
     """The partitions of one consumer; those that returned data last are served last.
 
     Partitions whose end the consumer has reached are `idle`: the session waits for them to change,
-    and a fetch does not read them until then. Invariant: each partition is in `due`, or idle, or
-    both.
+    and a fetch does not read them until then. A request for a partition, and a pass over all,
+    make it due. Invariant: each partition is in `due`, or idle, or both.
     """
 
     __slots__ = (
@@ -159,6 +162,8 @@ class Session:
                     known = partitions[key] = PartitionFetch(topic, requested)
                 else:
                     known.update(requested)
+                    if known.waits_on is not None:
+                        self._stop_waiting(known.waits_on)
                 due[key] = known
         if request.forgotten_topics_data:
             self._forget(request.forgotten_topics_data)
@@ -167,19 +172,18 @@ class Session:
         for topic in topics:
             name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
             for partition in topic.partitions:
-                self.partitions.pop((name, partition), None)
+                fetch = self.partitions.pop((name, partition), None)
                 self.due.pop((name, partition), None)
-        for watched, fetch in list(self._idle.items()):
-            if self._key(fetch) not in self.partitions:
-                self._stop_waiting(watched)
+                if fetch is not None and fetch.waits_on is not None:
+                    self._stop_waiting(fetch.waits_on)
 
     def _stop_waiting(self, partition: Watched) -> None:
-        del self._idle[partition]
+        self._idle.pop(partition).waits_on = None
         self.seen_bytes.pop(partition, None)
         partition.waiters.pop(self, None)
 
     def update_single(
-        self, key: Key, partition: Watched, isolation_level: int, offset: int, max_bytes: int
+        self, key: Key, isolation_level: int, offset: int, max_bytes: int
     ) -> PartitionFetch:
         """Apply a request for the only partition of the session; return its part of the session.
 
@@ -188,8 +192,8 @@ class Session:
         self._isolation_level = isolation_level
         fetch = self.due[key] = self.partitions[key]
         fetch.offset, fetch.max_bytes = offset, max_bytes
-        if self._idle and partition in self._idle:
-            self._stop_waiting(partition)
+        if fetch.waits_on is not None:
+            self._stop_waiting(fetch.waits_on)
         return fetch
 
     def fetch_of(self, partition: Partition) -> PartitionFetch | None:
@@ -216,7 +220,11 @@ class Session:
         """Do not read a partition again until it changes: it has nothing for the client."""
         if self.due.pop(self._key(fetch), None) is None:
             return
+        if fetch.waits_on is not None and fetch.waits_on is not partition:
+            # A replica that was replaced.
+            self._stop_waiting(fetch.waits_on)
         self._idle[partition] = fetch
+        fetch.waits_on = partition
         self.seen_bytes[partition] = appended_bytes
         partition.waiters[self] = None
 
@@ -224,6 +232,8 @@ class Session:
         """Make the next fetch, and waiting fetches, read a partition (implements Waiter)."""
         changed.waiters.pop(self, None)
         fetch = self._idle.pop(changed, None)
+        if fetch is not None:
+            fetch.waits_on = None
         if fetch is not None and self.partitions.get(self._key(fetch)) is fetch:
             self.due[self._key(fetch)] = fetch
             for waiter in self.waiters:

@@ -21,6 +21,7 @@ from ottla.net.connection import Connection, Reply
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import ENOUGH_BYTES, READ_COMMITTED, Fetched
 from ottla.replication.partition import NO_EPOCH, Partition
+from ottla.server.fetch import followers
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
     FIRST_VERSION_OF_FOLLOWERS,
@@ -77,6 +78,9 @@ class FetchShortcut:
         self._may = parts.may
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
+        # Requests whose bytes before the offset are those of a known one, and that differ behind
+        # it: consumers in several racks read the same partition.
+        self._variants: dict[tuple[bytes, bytes], Known] = {}
 
     def answer(
         self,
@@ -114,7 +118,7 @@ class FetchShortcut:
             return False
         fetch = None
         if session is not None:
-            fetch = session.update_single(known.key, partition, isolation, offset, size)
+            fetch = session.update_single(known.key, isolation, offset, size)
             fetch.leader_epoch = known.leader_epoch
             self.broker.fetch_sessions.advance(session)
         is_enough = (size_bytes := len(records)) >= min_bytes or size_bytes >= ENOUGH_BYTES
@@ -141,9 +145,15 @@ class FetchShortcut:
         at = position + layout.fixed_bytes
         if not layout.has_topic_ids:
             at += frame[position + layout.name_size_position]
-        known = self._known.get(frame[position + head.size : at].tobytes())
-        if known is None or frame[at + numbers.size :].tobytes() != known.rest:
+        key = frame[position + head.size : at].tobytes()
+        known = self._known.get(key)
+        if known is None:
             return None
+        rest = frame[at + numbers.size :].tobytes()
+        if rest != known.rest:
+            known = self._variants.get((key, rest))
+            if known is None:
+                return None
         if layout.has_sessions:
             replica, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
                 head.unpack_from(frame, position)
@@ -183,6 +193,7 @@ class FetchShortcut:
             (response is not None and response.error_code)
             or len(topics) != 1
             or len(topics[0].partitions) != 1
+            or followers.replica_of(request)[0] != followers.NO_REPLICA
         ):
             return
         parts = self._layout.parts_of(frame, position, request)
@@ -196,6 +207,9 @@ class FetchShortcut:
             return
         key, rest = parts
         former = self._known.get(key)
+        is_variant = former is not None and former.rest != rest and former.find() is partition
+        if is_variant:
+            former = self._variants.get((key, rest))
         if former is not None and former.rest == rest and former.find() is partition:
             # This fetch needed the handler: for example, its bytes were cold or its session began.
             return
@@ -207,9 +221,10 @@ class FetchShortcut:
                 is_committed=is_committed, has_sessions=self._layout.has_sessions,
             )  # fmt: skip
             fills.append(fill)
-        if len(self._known) >= _KNOWN_MAX:
+        if len(self._known) + len(self._variants) >= _KNOWN_MAX:
             self._known.clear()
-        self._known[key] = Known(
+            self._variants.clear()
+        known = Known(
             weakref.ref(partition),
             topic.topic,
             topic.topic_id,
@@ -220,6 +235,10 @@ class FetchShortcut:
             (fills[0], fills[1]),
             end,
         )
+        if is_variant:
+            self._variants[key, rest] = known
+        else:
+            self._known[key] = known
 
 
 def known_parts(
