@@ -12,6 +12,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
 from ottla.replication.delayed import Waiter, Watched
 from ottla.replication.partition import Partition
+from ottla.wire.follower_fetch import FollowerPosition
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -196,6 +197,24 @@ class Session:
             self._stop_waiting(fetch.waits_on)
         return fetch
 
+    def update_sole(self, key: Key, position: FollowerPosition) -> PartitionFetch:
+        """Apply a follower's request for the only partition that is due; return its part of the
+        session.
+        """
+        fetch = self.due[key] = self.partitions[key]
+        fetch.last_fetched_epoch = position.last_fetched_epoch
+        fetch.log_start_offset = position.log_start_offset
+        fetch.move_to(position.offset, position.partition_max_bytes, position.leader_epoch)
+        if fetch.waits_on is not None:
+            self._stop_waiting(fetch.waits_on)
+        return fetch
+
+    def is_sole(self, key: Key) -> bool:
+        """Return True if no other partition than `key` of this session has to be read."""
+        due = self.due
+        is_due_alone = not due or (len(due) == 1 and key in due)
+        return is_due_alone and key in self.partitions and not self._isolation_level
+
     def fetch_of(self, partition: Partition) -> PartitionFetch | None:
         """Return the client's request for a partition; None if the session does not have it."""
         name = partition.topic_id if self.uses_topic_ids else partition.topic
@@ -371,6 +390,21 @@ class FetchSessions:
             return None
         partitions = session.partitions
         return session if len(partitions) == 1 and key in partitions else None
+
+    def find_sole(self, session_id: int, epoch: int, key: Key) -> Session | None:
+        """Return the session that a follower's request for one partition continues.
+
+        None if other partitions have to be read, too.
+        """
+        session = self._sessions.get(session_id)
+        if (
+            session is None
+            or session.epoch != epoch
+            or not session.is_sole(key)
+            or self._clock.monotonic() - session.full_pass_at >= _FULL_PASS_SECONDS
+        ):
+            return None
+        return session
 
     def advance(self, session: Session) -> None:
         """Expect the session's next epoch, and note that it was used now."""

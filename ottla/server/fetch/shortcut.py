@@ -22,10 +22,11 @@ from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import ENOUGH_BYTES, READ_COMMITTED, Fetched
 from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.server.fetch import followers
+from ottla.server.fetch.follower_shortcut import FollowerShortcut
+from ottla.server.fetch.followers import FollowerBroker
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
     FIRST_VERSION_OF_FOLLOWERS,
-    FetchBroker,
     FetchContext,
     FetchPass,
     bytes_max,
@@ -37,6 +38,7 @@ from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFetch, Session
 from ottla.server.shortcuts import RouteParts
+from ottla.wire.follower_fetch import FIRST_VERSION, LAST_VERSION
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.templates import FetchLayout, Fill, fetch_template
 
@@ -70,12 +72,16 @@ RecognizedFetch = tuple[Known, Partition, Session | None, int, int, int, int, in
 class FetchShortcut:
     """The requests that have been seen in one version of Fetch."""
 
-    def __init__(self, broker: FetchBroker, version: int, parts: RouteParts) -> None:
+    def __init__(self, broker: FollowerBroker, version: int, parts: RouteParts) -> None:
         self.broker = broker
         self.encode, self.probe = parts.encode, parts.probe
         self.context: Callable[[Connection, int], FetchContext] = parts.context
         self.or_follower = version >= FIRST_VERSION_OF_FOLLOWERS
         self._may = parts.may
+        # None in versions of other forms, and if an authorizer checks each request.
+        self._of_followers = None
+        if parts.may is None and FIRST_VERSION <= version <= LAST_VERSION:
+            self._of_followers = FollowerShortcut(broker, parts)
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
         # Requests whose bytes before the offset are those of a known one, and that differ behind
@@ -96,7 +102,10 @@ class FetchShortcut:
         """
         recognized = self._recognize(frame, position, correlation_id)
         if recognized is None:
-            return False
+            followers_only = self._of_followers
+            return followers_only is not None and followers_only.answer(
+                connection, frame, position, correlation_id, started_at
+            )
         known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
             recognized
         )
