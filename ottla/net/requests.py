@@ -12,15 +12,16 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 from ottla.net.port import Net
 from ottla.net.tls import channel_binding
 from ottla.net.transports import LOST
-from ottla.wire.api_keys import api_of
+from ottla.wire.api_keys import APIS
 from ottla.wire.fields import Message
-from ottla.wire.headers import decode_response, encode_request_parts
+from ottla.wire.headers import decode_response, encode_request_header, encode_request_parts
 
 _SIZE = struct.Struct(">i")
 # A response that is larger comes from a peer that is not a broker.
@@ -34,13 +35,18 @@ _SMALL_BYTES = 4096
 _EARLY_SECONDS = 0.002
 
 
+Read = Callable[[memoryview], "tuple[int, Any] | None"]
+"""Returns the correlation id and the value of a whole response; None if it is for the codec."""
+
+
 class _Pending(NamedTuple):
-    """A request without a response; `response` is the class that decodes it."""
+    """A request without a response; `response` is the class that decodes it if `read` does not."""
 
     correlation_id: int
     response: type[Message]
     version: int
-    future: "asyncio.Future[Message]"
+    read: Read | None
+    future: "asyncio.Future[Any]"
     # On the clock of the event loop.
     expires_at: float
 
@@ -112,7 +118,10 @@ class RequestConnection(asyncio.BufferedProtocol):
     def _complete(self, frame: memoryview) -> None:
         pending = self._pending.popleft()
         try:
-            correlation_id, response = decode_response(pending.response, pending.version, frame)
+            found = None if pending.read is None else pending.read(frame)
+            correlation_id, response = found or decode_response(
+                pending.response, pending.version, frame
+            )
             if correlation_id != pending.correlation_id:
                 raise ProtocolError(
                     f"response {correlation_id} instead of {pending.correlation_id}"
@@ -149,20 +158,38 @@ class RequestConnection(asyncio.BufferedProtocol):
         Without a response after `seconds` it has TimeoutError, and the connection is closed,
         because responses come in request order.
         """
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        return self._send(type(message), version, parts, seconds)
+
+    def send_body(
+        self, request: type[Message], version: int, body: bytes, read: Read, *, seconds: float
+    ) -> "asyncio.Future[Any]":
+        """Send a request that the caller has encoded; `read` is tried before the decoder."""
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        parts = [encode_request_header(request, version, self._last_id, self._client_id), body]
+        return self._send(request, version, parts, seconds, read)
+
+    def _send(
+        self,
+        request: type[Message],
+        version: int,
+        parts: list[Buffer],
+        seconds: float,
+        read: Read | None = None,
+    ) -> "asyncio.Future[Any]":
         loop = self._loop
-        future: asyncio.Future[Message] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         if self.is_lost:
             future.set_exception(ConnectionResetError("the connection is closed"))
             return future
-        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        parts = encode_request_parts(message, version, self._last_id, self._client_id)
         size_bytes = sum(map(len, parts))
         expires_at = math.inf
         if seconds < math.inf:
             expires_at = loop.time() + seconds
             self._expect(expires_at)
-        response = api_of(message).response
-        self._pending.append(_Pending(self._last_id, response, version, future, expires_at))
+        response = APIS[request.API_KEY].response
+        self._pending.append(_Pending(self._last_id, response, version, read, future, expires_at))
         self._transport.writelines([_SIZE.pack(size_bytes), *parts])
         return future
 
@@ -298,6 +325,13 @@ class RequestChannel:
         except TimeoutError:
             self.disconnect()
             raise
+
+    def send_body(
+        self, request: type[Message], version: int, body: bytes, read: Read, *, seconds: float
+    ) -> "asyncio.Future[Any]":
+        """Send a request that the caller has encoded, if a connection is established."""
+        assert self._connection is not None
+        return self._connection.send_body(request, version, body, read, seconds=seconds)
 
     def disconnect(self) -> None:
         """Close the connection; the next request establishes another one."""

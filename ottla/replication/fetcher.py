@@ -9,7 +9,7 @@ Not done: num.replica.fetchers; one event loop appends as fast as several fetche
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from ottla.base.clock import Clock
@@ -32,7 +32,10 @@ from ottla.replication.follower_fetches import (
 )
 from ottla.replication.partition import Partition
 from ottla.replication.traffic.throttle import ReplicationTraffic
-from ottla.wire.messages.fetch import FetchResponse
+from ottla.wire import follower_fetch
+from ottla.wire.fields import Message
+from ottla.wire.follower_fetch import LeaderRecords
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -200,28 +203,42 @@ class LeaderFetcher:
             self._hold_throttled(clock.monotonic(), limits)
             if self._undurable:
                 await self._flush_recovered()
-            request = self.fetches.next_request(
-                clock.monotonic(), self._dependencies.broker_epoch(), limits
-            )
-            if request is None:
+            fetched = self._send(channel, limits)
+            if fetched is None:
                 await self._pause(None)
                 continue
-            seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
             self._is_waiting, self._is_interrupted = True, False
             try:
-                response = await channel.request(request, VERSION, seconds=seconds)
+                response = await fetched
             except OSError as error:
                 self._failed(error, limits)
                 continue
             finally:
                 self._is_waiting = False
-            assert isinstance(response, FetchResponse)
             if self._is_lost:
                 self._is_lost = False
                 self._dependencies.fetched(self.leader)
-            await self._perform(
-                self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
-            )
+            if isinstance(response, LeaderRecords):
+                effects = self.fetches.received_records(response)
+            else:
+                assert isinstance(response, FetchResponse)
+                effects = self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
+            await self._perform(effects)
+
+    def _send(
+        self, channel: RequestChannel, limits: FollowerFetchLimits
+    ) -> Awaitable[Message | LeaderRecords] | None:
+        """Send the next request; None if no partition is due."""
+        now, broker_epoch = self._dependencies.clock.monotonic(), self._dependencies.broker_epoch()
+        seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
+        if channel.is_connected:
+            move = self.fetches.next_move(now, broker_epoch, limits)
+            if move is not None:
+                body = follower_fetch.request_body(move)
+                read = follower_fetch.read_response
+                return channel.send_body(FetchRequest, VERSION, body, read, seconds=seconds)
+        request = self.fetches.next_request(now, broker_epoch, limits)
+        return None if request is None else channel.request(request, VERSION, seconds=seconds)
 
     def _hold_throttled(self, now: float, limits: FollowerFetchLimits) -> None:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
@@ -300,6 +317,9 @@ class LeaderFetcher:
             return
 
     async def _perform(self, effects: list[Effect]) -> None:
+        if len(effects) == 1:
+            await self._attempt(effects[0])
+            return
         slices = Slices(self._dependencies.clock)
         for effect in effects:
             if isinstance(effect, FetchedPartition):

@@ -54,7 +54,6 @@ class FollowerPosition(NamedTuple):
 class LeaderRecords(NamedTuple):
     """A response without errors that has records of one partition, in the order of its fields."""
 
-    correlation_id: int
     session_id: int
     topic_id: bytes
     partition: int
@@ -128,8 +127,11 @@ def response_parts(
     return head + encode_uvarint(len(records) + 1), records, _RESPONSE_END
 
 
-def read_response(frame: memoryview) -> LeaderRecords | None:
-    """Return a response; None if it is for the codec: no records, several partitions, an error."""
+def read_response(frame: memoryview) -> tuple[int, LeaderRecords] | None:
+    """Return correlation id and response; None if it is for the codec.
+
+    The codec decodes a response without records, with several partitions, or with an error.
+    """
     end = len(frame) - len(_RESPONSE_END)
     if end <= _RESPONSE.size or frame[end:] != _RESPONSE_END:
         return None
@@ -155,7 +157,7 @@ def read_response(frame: memoryview) -> LeaderRecords | None:
         return None
     if size <= 1 or at + size - 1 != end:
         return None
-    return LeaderRecords(
-        correlation_id, session_id, topic_id, number, high_watermark, stable_offset, start,
-        frame[at:end],
-    )  # fmt: skip
+    records = LeaderRecords(
+        session_id, topic_id, number, high_watermark, stable_offset, start, frame[at:end]
+    )
+    return correlation_id, records
