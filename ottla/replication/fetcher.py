@@ -11,9 +11,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.loading import deferred_module
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import NO_LEADER
@@ -32,9 +34,6 @@ from ottla.replication.follower_fetches import (
 )
 from ottla.replication.partition import Partition
 from ottla.replication.traffic.throttle import ReplicationTraffic
-from ottla.wire import follower_fetch
-from ottla.wire.fields import Message
-from ottla.wire.follower_fetch import LeaderRecords
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -42,6 +41,12 @@ from ottla.wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+
+if TYPE_CHECKING:
+    from ottla.wire import follower_fetch
+    from ottla.wire.follower_fetch import LeaderRecords
+else:
+    follower_fetch = deferred_module("ottla.wire.follower_fetch")
 
 _log = logging.getLogger(__name__)
 
@@ -218,16 +223,15 @@ class LeaderFetcher:
             if self._is_lost:
                 self._is_lost = False
                 self._dependencies.fetched(self.leader)
-            if isinstance(response, LeaderRecords):
-                effects = self.fetches.received_records(response)
-            else:
-                assert isinstance(response, FetchResponse)
+            if isinstance(response, FetchResponse):
                 effects = self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
+            else:
+                effects = self.fetches.received_records(response)
             await self._perform(effects)
 
     def _send(
         self, channel: RequestChannel, limits: FollowerFetchLimits
-    ) -> Awaitable[Message | LeaderRecords] | None:
+    ) -> "Awaitable[FetchResponse | LeaderRecords] | None":
         """Send the next request; None if no partition is due."""
         now, broker_epoch = self._dependencies.clock.monotonic(), self._dependencies.broker_epoch()
         seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
@@ -238,7 +242,10 @@ class LeaderFetcher:
                 read = follower_fetch.read_response
                 return channel.send_body(FetchRequest, VERSION, body, read, seconds=seconds)
         request = self.fetches.next_request(now, broker_epoch, limits)
-        return None if request is None else channel.request(request, VERSION, seconds=seconds)
+        if request is None:
+            return None
+        response = channel.request(request, VERSION, seconds=seconds)
+        return cast("Awaitable[FetchResponse]", response)
 
     def _hold_throttled(self, now: float, limits: FollowerFetchLimits) -> None:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""

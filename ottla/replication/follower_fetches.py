@@ -12,11 +12,11 @@ Not done: topics without an id, which brokers before Kafka 2.8 created, are not 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.replication.fetch_session import FetchSession, Key, SessionPosition
-from ottla.wire.follower_fetch import FollowerPosition, LeaderRecords
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -26,6 +26,13 @@ from ottla.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+
+if TYPE_CHECKING:
+    from ottla.wire import follower_fetch
+    from ottla.wire.follower_fetch import FollowerPosition, LeaderRecords
+else:
+    # A broker without followed partitions does not need it.
+    follower_fetch = deferred_module("ottla.wire.follower_fetch")
 
 # Newest version of Kafka 3.9, so that brokers of both kinds fetch from each other.
 VERSION = 17
@@ -274,7 +281,7 @@ class FollowerFetches:
 
     def next_move(
         self, now: float, broker_epoch: int, limits: FollowerFetchLimits
-    ) -> FollowerPosition | None:
+    ) -> "FollowerPosition | None":
         """Return the next request if it only moves one partition; otherwise call `next_request`."""
         if len(self._changed) != 1 or self._paused:
             return None
@@ -288,7 +295,7 @@ class FollowerFetches:
             return None
         self._changed.clear()
         self._sent[key] = followed, followed.offset
-        return FollowerPosition(
+        return follower_fetch.FollowerPosition(
             max_wait_ms=limits.wait_ms,
             min_bytes=limits.bytes_min,
             max_bytes=limits.response_bytes_max,
@@ -325,7 +332,7 @@ class FollowerFetches:
         changed.clear()
         return positions, ended
 
-    def received_records(self, response: LeaderRecords) -> list[Effect]:
+    def received_records(self, response: "LeaderRecords") -> list[Effect]:
         """Return the effects of a response that has records of one partition."""
         self._session.answered(ErrorCode.NONE, response.session_id)
         awaited = self._sent.get((response.topic_id, response.partition))

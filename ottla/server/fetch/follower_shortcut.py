@@ -31,6 +31,15 @@ from ottla.wire.follower_fetch import FollowerPosition
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 
 
+def of_version(
+    version: int, broker: FollowerBroker, parts: RouteParts
+) -> "FollowerShortcut | None":
+    """Return the fast path of a version of Fetch; None if its requests have other forms."""
+    if follower_fetch.FIRST_VERSION <= version <= follower_fetch.LAST_VERSION:
+        return FollowerShortcut(broker, parts)
+    return None
+
+
 class FollowerShortcut:
     """The fast path in one version of Fetch."""
 
@@ -258,6 +267,8 @@ class WaitingFollower:
 
     def _pass_on(self) -> None:
         self._leave()
+        # Offsets of the own partition may have changed before, and belong into the response.
+        self._changed.setdefault(self._partition)
         changed = list(self._changed)
         self._changed.clear()
         response = self._slow().resume(self._fetch, self._partition, changed)

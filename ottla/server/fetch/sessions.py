@@ -6,13 +6,13 @@ kafka.server.FetchSession and FetchSessionCache.
 """
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.rng import Rng
 from ottla.replication.delayed import Waiter, Watched
 from ottla.replication.partition import Partition
-from ottla.wire.follower_fetch import FollowerPosition
 from ottla.wire.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -21,6 +21,9 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 from ottla.wire.schema import first_version
+
+if TYPE_CHECKING:
+    from ottla.wire.follower_fetch import FollowerPosition
 
 NO_SESSION = 0
 NO_EPOCH = -1
@@ -197,7 +200,7 @@ class Session:
             self._stop_waiting(fetch.waits_on)
         return fetch
 
-    def update_sole(self, key: Key, position: FollowerPosition) -> PartitionFetch:
+    def update_sole(self, key: Key, position: "FollowerPosition") -> PartitionFetch:
         """Apply a follower's request for the only partition that is due; return its part of the
         session.
         """

@@ -13,16 +13,16 @@ the handler: `Partition.fetch`, `ottla.server.fetch.reading`, `AwaitedBytes`.
 import asyncio
 import weakref
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.net.connection import Connection, Reply
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import ENOUGH_BYTES, READ_COMMITTED, Fetched
 from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.server.fetch import followers
-from ottla.server.fetch.follower_shortcut import FollowerShortcut
 from ottla.server.fetch.followers import FollowerBroker
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
@@ -38,9 +38,14 @@ from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFetch, Session
 from ottla.server.shortcuts import RouteParts
-from ottla.wire.follower_fetch import FIRST_VERSION, LAST_VERSION
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.templates import FetchLayout, Fill, fetch_template
+
+if TYPE_CHECKING:
+    from ottla.server.fetch import follower_shortcut
+    from ottla.server.fetch.follower_shortcut import FollowerShortcut
+else:
+    follower_shortcut = deferred_module("ottla.server.fetch.follower_shortcut")
 
 _KNOWN_MAX = 10_000
 
@@ -78,10 +83,9 @@ class FetchShortcut:
         self.context: Callable[[Connection, int], FetchContext] = parts.context
         self.or_follower = version >= FIRST_VERSION_OF_FOLLOWERS
         self._may = parts.may
-        # None in versions of other forms, and if an authorizer checks each request.
-        self._of_followers = None
-        if parts.may is None and FIRST_VERSION <= version <= LAST_VERSION:
-            self._of_followers = FollowerShortcut(broker, parts)
+        # The fast path of followers; None until one has fetched.
+        self._of_followers: FollowerShortcut | None = None
+        self._version, self._parts = version, parts
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
         # Requests whose bytes before the offset are those of a known one, and that differ behind
@@ -102,8 +106,8 @@ class FetchShortcut:
         """
         recognized = self._recognize(frame, position, correlation_id)
         if recognized is None:
-            followers_only = self._of_followers
-            return followers_only is not None and followers_only.answer(
+            of_followers = self._of_followers
+            return of_followers is not None and of_followers.answer(
                 connection, frame, position, correlation_id, started_at
             )
         known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
@@ -198,12 +202,15 @@ class FetchShortcut:
         There is no response yet if the fetch is waiting.
         """
         topics = request.topics
-        if (
-            (response is not None and response.error_code)
-            or len(topics) != 1
-            or len(topics[0].partitions) != 1
-            or followers.replica_of(request)[0] != followers.NO_REPLICA
-        ):
+        if response is not None and response.error_code:
+            return
+        if followers.replica_of(request)[0] != followers.NO_REPLICA:
+            if self._of_followers is None and self._may is None:
+                self._of_followers = follower_shortcut.of_version(
+                    self._version, self.broker, self._parts
+                )
+            return
+        if len(topics) != 1 or len(topics[0].partitions) != 1:
             return
         parts = self._layout.parts_of(frame, position, request)
         if parts is None or request.forgotten_topics_data or selects_by_rack(self.broker, request):
