@@ -9,9 +9,10 @@ import statistics
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.compiled import compiled
 from bench.coordination import quantile
@@ -24,7 +25,7 @@ Figures = dict[str, float]
 SIZES = (1, 1000)
 _RECORD_BYTES = 100
 _RATE = 1000
-_WAIT_SECONDS = 120
+_WAIT_SECONDS = 240
 AIMS = {
     f"{load} {figure} us": f"≤ {bound} us"
     for load in ("one record", f"one record, {SIZES[-1]} partitions")
@@ -39,10 +40,16 @@ def topic_of(partitions: int) -> str:
 
 def prepare(cluster: BrokerCluster, warm_seconds: float) -> None:
     """Create the topics, and write to them until the brokers are warm."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for partitions in SIZES:
         topic = topic_of(partitions)
         # The prepared records have an old timestamp.
-        cluster.create_topic(topic, partitions=partitions, config={"retention.ms": "-1"})
+        new = NewTopic(topic, partitions, len(cluster.ids), config={"retention.ms": "-1"})
+        limits = {"request_timeout": _WAIT_SECONDS, "operation_timeout": _WAIT_SECONDS}
+        created = admin.create_topics([new], **limits)[topic]
+        # A busy controller may not respond in time, and creates the topic all the same.
+        with suppress(KafkaException):
+            created.result()
         _wait_in_sync(cluster, topic, partitions)
         _write(cluster, topic, warm_seconds)
 
