@@ -167,8 +167,8 @@ class RequestConnection(asyncio.BufferedProtocol):
     ) -> "asyncio.Future[Any]":
         """Send a request that the caller has encoded; `read` is tried before the decoder."""
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        parts = [encode_request_header(request, version, self._last_id, self._client_id), body]
-        return self._send(request, version, parts, seconds, read)
+        header = encode_request_header(request, version, self._last_id, self._client_id)
+        return self._send(request, version, [header, body], seconds, read)
 
     def _send(
         self,
