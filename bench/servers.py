@@ -106,7 +106,7 @@ def produce_to_all(port: int, topic: str, count: int) -> None:
                 missing.discard(partition.index)
 
 
-def _cpu_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     """Return user and system time of a process so far, also of its threads that have ended."""
     # clock_getcpuclockid(3): the scheduler's nanoseconds, where /proc counts hundredths of a
     # second.
@@ -164,7 +164,7 @@ class Server:
 
     def cpu_seconds(self) -> float:
         """Return user and system time so far, of all threads and child processes."""
-        return sum(map(_cpu_seconds, _family(self._process.pid)))
+        return sum(map(processor_seconds, _family(self._process.pid)))
 
     def rss_mb(self) -> float:
         """Return the resident memory in MB."""

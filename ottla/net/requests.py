@@ -1,24 +1,27 @@
 """Requests from one broker to another: one connection, pipelined, responses in request order.
 
-A frame is received directly into memory of its own, so that the records of a fetch response are
-views of it and are not copied again. The caller chooses the version of each request: the brokers
+A small response costs one system call. The rest of a larger one is received directly into memory
+of its own, so that the records of a fetch response are views of it and are not copied again. Time
+limits cost no timer of their own: a connection has one for its oldest requests. The caller chooses the version of each request: the brokers
 of a cluster agree on it by configuration, not by negotiation (inter.broker.protocol.version).
 """
 
 import asyncio
+import math
 import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
+from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
 from ottla.net.port import Net
 from ottla.net.tls import channel_binding
 from ottla.net.transports import LOST
-from ottla.wire.api_keys import api_of
+from ottla.wire.api_keys import APIS
 from ottla.wire.fields import Message
-from ottla.wire.headers import decode_response, encode_request_parts
+from ottla.wire.headers import decode_response, encode_request_header, encode_request_parts
 
 _SIZE = struct.Struct(">i")
 # A response that is larger comes from a peer that is not a broker.
@@ -26,29 +29,43 @@ FRAME_BYTES_MAX = 2**31 - 1 - _SIZE.size
 # The default of Kafka's socket.connection.setup.timeout.ms. A longer attempt is not worth waiting
 # for, because the system repeats it less and less often.
 CONNECT_SECONDS = 10.0
+# Responses up to this size are usually received whole, with those that follow.
+_SMALL_BYTES = 4096
+# A timer of milliseconds may expire a moment before the time that it was set to.
+_EARLY_SECONDS = 0.002
+
+
+Read = Callable[[memoryview], "tuple[int, Any] | None"]
+"""Returns the correlation id and the value of a whole response; None if it is for the codec."""
 
 
 class _Pending(NamedTuple):
-    """A request without a response; `response` is the class that decodes it."""
+    """A request without a response; `response` is the class that decodes it if `read` does not."""
 
     correlation_id: int
     response: type[Message]
     version: int
-    future: "asyncio.Future[Message]"
+    read: Read | None
+    future: "asyncio.Future[Any]"
+    # On the clock of the event loop.
+    expires_at: float
 
 
 class RequestConnection(asyncio.BufferedProtocol):
     """An established connection; `send` may be called any number of times before a response."""
 
     def __init__(self, client_id: str) -> None:
+        self._loop = asyncio.get_running_loop()
         self._client_id = client_id
         self._transport = cast(asyncio.Transport, None)
         self._pending: deque[_Pending] = deque()
         self._last_id = 0
-        # The frame that is being received: first its size, then its bytes.
-        self._size = bytearray(_SIZE.size)
-        self._frame: bytearray | None = None
+        # The beginning of the next response, or all of it; then the rest of a larger one.
+        self._small = memoryview(bytearray(_SMALL_BYTES))
+        self._frame: memoryview | None = None
         self._received = 0
+        # Expires with the first of the pending requests, or before.
+        self._timer: asyncio.TimerHandle | None = None
         self.is_lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,34 +73,54 @@ class RequestConnection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the rest of the frame that is being received."""
-        return memoryview(self._frame or self._size)[self._received :]
+        """Return the rest of the frame that is being received, or the buffer of small ones."""
+        frame = self._frame
+        return (self._small if frame is None else frame)[self._received :]
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Complete the oldest request once its response is whole."""
+        """Complete the oldest requests whose responses are whole."""
         self._received += nbytes
-        if self._received < len(self._frame or self._size):
-            return
-        self._received = 0
-        if self._frame is None:
-            self._begin_frame()
-            return
-        frame, self._frame = self._frame, None
-        self._complete(frame)
+        frame = self._frame
+        if frame is None:
+            self._handle_small()
+        elif self._received == len(frame):
+            self._frame, self._received = None, 0
+            self._complete(frame)
 
-    def _begin_frame(self) -> None:
-        (size_bytes,) = _SIZE.unpack(self._size)
-        if 0 < size_bytes <= FRAME_BYTES_MAX and self._pending:
-            self._frame = bytearray(size_bytes)
-        else:
-            # Not a response of a broker, or a response that was not requested.
-            self.close()
+    def _handle_small(self) -> None:
+        """Complete the requests whose responses are in the small buffer."""
+        small, received, position = self._small, self._received, 0
+        while received - position >= _SIZE.size:
+            (size_bytes,) = _SIZE.unpack_from(small, position)
+            if not 0 < size_bytes <= FRAME_BYTES_MAX or not self._pending:
+                # Not a response of a broker, or a response that was not requested.
+                self.close()
+                return
+            start = position + _SIZE.size
+            stop = start + size_bytes
+            if stop > received:
+                if stop - position > len(small):
+                    # Larger than the buffer.
+                    frame = self._frame = memoryview(bytearray(size_bytes))
+                    self._received = received - start
+                    frame[: self._received] = small[start:received]
+                    return
+                break
+            # The response is kept, and the buffer is used again.
+            self._complete(memoryview(bytearray(small[start:stop])))
+            position = stop
+            if self.is_lost:
+                return
+        self._received = received - position
+        if position and self._received:
+            small[: self._received] = bytes(small[position:received])
 
-    def _complete(self, frame: bytearray) -> None:
+    def _complete(self, frame: memoryview) -> None:
         pending = self._pending.popleft()
         try:
-            correlation_id, response = decode_response(
-                pending.response, pending.version, memoryview(frame)
+            found = None if pending.read is None else pending.read(frame)
+            correlation_id, response = found or decode_response(
+                pending.response, pending.version, frame
             )
             if correlation_id != pending.correlation_id:
                 raise ProtocolError(
@@ -104,24 +141,81 @@ class RequestConnection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail all pending requests, which are then in doubt."""
         self.is_lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         while self._pending:
             future = self._pending.popleft().future
             if not future.done():
                 future.set_exception(ConnectionResetError("the broker closed the connection"))
         self._transport = LOST
 
-    def send(self, message: Message, version: int) -> "asyncio.Future[Message]":
-        """Send a request; the future has its response, or ConnectionError (then it is in doubt)."""
-        future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
+    def send(
+        self, message: Message, version: int, *, seconds: float = math.inf
+    ) -> "asyncio.Future[Message]":
+        """Send a request; the future has its response, or ConnectionError (then it is in doubt).
+
+        Without a response after `seconds` it has TimeoutError, and the connection is closed,
+        because responses come in request order.
+        """
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        return self._send(type(message), version, parts, seconds)
+
+    def send_body(
+        self, request: type[Message], version: int, body: bytes, read: Read, *, seconds: float
+    ) -> "asyncio.Future[Any]":
+        """Send a request that the caller has encoded; `read` is tried before the decoder."""
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        header = encode_request_header(request, version, self._last_id, self._client_id)
+        return self._send(request, version, [header, body], seconds, read)
+
+    def _send(
+        self,
+        request: type[Message],
+        version: int,
+        parts: list[Buffer],
+        seconds: float,
+        read: Read | None = None,
+    ) -> "asyncio.Future[Any]":
+        loop = self._loop
+        future: asyncio.Future[Any] = loop.create_future()
         if self.is_lost:
             future.set_exception(ConnectionResetError("the connection is closed"))
             return future
-        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        parts = encode_request_parts(message, version, self._last_id, self._client_id)
         size_bytes = sum(map(len, parts))
-        self._pending.append(_Pending(self._last_id, api_of(message).response, version, future))
+        expires_at = math.inf
+        if seconds < math.inf:
+            expires_at = loop.time() + seconds
+            self._expect(expires_at)
+        response = APIS[request.API_KEY].response
+        self._pending.append(_Pending(self._last_id, response, version, read, future, expires_at))
         self._transport.writelines([_SIZE.pack(size_bytes), *parts])
         return future
+
+    def _expect(self, expires_at: float) -> None:
+        """Have the timer expire at this time, or before."""
+        timer = self._timer
+        if timer is not None:
+            if timer.when() <= expires_at + _EARLY_SECONDS:
+                return
+            timer.cancel()
+        self._timer = self._loop.call_at(expires_at, self._expire)
+
+    def _expire(self) -> None:
+        """Close the connection if a request has no response in time."""
+        self._timer = None
+        first = min((pending.expires_at for pending in self._pending), default=math.inf)
+        if first == math.inf:
+            return
+        now = self._loop.time() + _EARLY_SECONDS
+        if first > now:
+            self._expect(first)
+            return
+        for pending in self._pending:
+            if pending.expires_at <= now and not pending.future.done():
+                pending.future.set_exception(TimeoutError("the broker does not respond"))
+        self.close()
 
     @property
     def channel_binding(self) -> bytes:
@@ -221,6 +315,9 @@ class RequestChannel:
         (an OSError, too) after `seconds`, which closes the connection because responses come in
         request order. After an error the request may or may not have been performed.
         """
+        known = self._connection
+        if known is not None and not known.is_lost:
+            return await known.send(message, version, seconds=seconds)
         try:
             async with asyncio.timeout(seconds):
                 connection = await self.connect()
@@ -228,6 +325,13 @@ class RequestChannel:
         except TimeoutError:
             self.disconnect()
             raise
+
+    def send_body(
+        self, request: type[Message], version: int, body: bytes, read: Read, *, seconds: float
+    ) -> "asyncio.Future[Any]":
+        """Send a request that the caller has encoded, if a connection is established."""
+        assert self._connection is not None
+        return self._connection.send_body(request, version, body, read, seconds=seconds)
 
     def disconnect(self) -> None:
         """Close the connection; the next request establishes another one."""

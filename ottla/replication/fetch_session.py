@@ -61,6 +61,13 @@ class FetchSession:
             return SessionRequest(self._id, INITIAL_EPOCH, dict(known), ())
         return SessionRequest(self._id, self._epoch, changed, forgotten)
 
+    def next_move(self, key: Key, position: SessionPosition) -> tuple[int, int] | None:
+        """Return the ids of the next request if it only moves a partition of the session."""
+        if self._epoch == INITIAL_EPOCH or self._known.get(key, position) == position:
+            return None
+        self._known[key] = position
+        return self._id, self._epoch
+
     def answered(self, error: ErrorCode, session_id: int) -> None:
         """Continue the session after a response; an error makes the next request a full one."""
         if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:

@@ -9,11 +9,13 @@ Not done: num.replica.fetchers; one event loop appends as fast as several fetche
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode, StorageError
+from ottla.base.loading import deferred_module
 from ottla.base.slices import Slices
 from ottla.base.tasks import Tasks
 from ottla.cluster.image import NO_LEADER
@@ -32,13 +34,19 @@ from ottla.replication.follower_fetches import (
 )
 from ottla.replication.partition import Partition
 from ottla.replication.traffic.throttle import ReplicationTraffic
-from ottla.wire.messages.fetch import FetchResponse
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
+
+if TYPE_CHECKING:
+    from ottla.wire import follower_fetch
+    from ottla.wire.follower_fetch import LeaderRecords
+else:
+    follower_fetch = deferred_module("ottla.wire.follower_fetch")
 
 _log = logging.getLogger(__name__)
 
@@ -200,28 +208,44 @@ class LeaderFetcher:
             self._hold_throttled(clock.monotonic(), limits)
             if self._undurable:
                 await self._flush_recovered()
-            request = self.fetches.next_request(
-                clock.monotonic(), self._dependencies.broker_epoch(), limits
-            )
-            if request is None:
+            fetched = self._send(channel, limits)
+            if fetched is None:
                 await self._pause(None)
                 continue
-            seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
             self._is_waiting, self._is_interrupted = True, False
             try:
-                response = await channel.request(request, VERSION, seconds=seconds)
+                response = await fetched
             except OSError as error:
                 self._failed(error, limits)
                 continue
             finally:
                 self._is_waiting = False
-            assert isinstance(response, FetchResponse)
             if self._is_lost:
                 self._is_lost = False
                 self._dependencies.fetched(self.leader)
-            await self._perform(
-                self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
-            )
+            if isinstance(response, FetchResponse):
+                effects = self.fetches.received(response, clock.monotonic(), limits.backoff_seconds)
+            else:
+                effects = self.fetches.received_records(response)
+            await self._perform(effects)
+
+    def _send(
+        self, channel: RequestChannel, limits: FollowerFetchLimits
+    ) -> "Awaitable[FetchResponse | LeaderRecords] | None":
+        """Send the next request; None if no partition is due."""
+        now, broker_epoch = self._dependencies.clock.monotonic(), self._dependencies.broker_epoch()
+        seconds = self._dependencies.timeout_seconds() + limits.wait_ms / 1000
+        if channel.is_connected:
+            move = self.fetches.next_move(now, broker_epoch, limits)
+            if move is not None:
+                body = follower_fetch.request_body(move)
+                read = follower_fetch.read_response
+                return channel.send_body(FetchRequest, VERSION, body, read, seconds=seconds)
+        request = self.fetches.next_request(now, broker_epoch, limits)
+        if request is None:
+            return None
+        response = channel.request(request, VERSION, seconds=seconds)
+        return cast("Awaitable[FetchResponse]", response)
 
     def _hold_throttled(self, now: float, limits: FollowerFetchLimits) -> None:
         """Leave replicas that are throttled and not caught up out of the next request (KIP-73)."""
@@ -300,6 +324,9 @@ class LeaderFetcher:
             return
 
     async def _perform(self, effects: list[Effect]) -> None:
+        if len(effects) == 1:
+            await self._attempt(effects[0])
+            return
         slices = Slices(self._dependencies.clock)
         for effect in effects:
             if isinstance(effect, FetchedPartition):

@@ -12,9 +12,10 @@ Not done: topics without an id, which brokers before Kafka 2.8 created, are not 
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.replication.fetch_session import FetchSession, Key, SessionPosition
 from ottla.wire.messages.fetch import (
     FetchPartition,
@@ -25,6 +26,13 @@ from ottla.wire.messages.fetch import (
     PartitionData,
     ReplicaState,
 )
+
+if TYPE_CHECKING:
+    from ottla.wire import follower_fetch
+    from ottla.wire.follower_fetch import FollowerPosition, LeaderRecords
+else:
+    # A broker without followed partitions does not need it.
+    follower_fetch = deferred_module("ottla.wire.follower_fetch")
 
 # Newest version of Kafka 3.9, so that brokers of both kinds fetch from each other.
 VERSION = 17
@@ -271,6 +279,39 @@ class FollowerFetches:
             forgotten_topics_data=_forgotten(session.forgotten),
         )
 
+    def next_move(
+        self, now: float, broker_epoch: int, limits: FollowerFetchLimits
+    ) -> "FollowerPosition | None":
+        """Return the next request if it only moves one partition; otherwise call `next_request`."""
+        if len(self._changed) != 1 or self._paused:
+            return None
+        (key,) = self._changed
+        followed = self._followed.get(key)
+        if followed is None or not followed.is_due(now):
+            return None
+        position = followed.position()
+        session = self._session.next_move(key, position)
+        if session is None:
+            return None
+        self._changed.clear()
+        self._sent[key] = followed, followed.offset
+        return follower_fetch.FollowerPosition(
+            max_wait_ms=limits.wait_ms,
+            min_bytes=limits.bytes_min,
+            max_bytes=limits.response_bytes_max,
+            session_id=session[0],
+            session_epoch=session[1],
+            topic_id=key[0],
+            partition=key[1],
+            leader_epoch=position.leader_epoch,
+            offset=position.offset,
+            last_fetched_epoch=position.last_fetched_epoch,
+            log_start_offset=position.log_start_offset,
+            partition_max_bytes=limits.partition_bytes_max,
+            replica=self._replica_id,
+            broker_epoch=broker_epoch,
+        )
+
     def _apply_changes(self, now: float) -> tuple[dict[Key, SessionPosition], list[Key]]:
         """Return the new positions, and the partitions that do not belong into the session."""
         changed, paused = self._changed, self._paused
@@ -290,6 +331,25 @@ class FollowerFetches:
                 paused[key] = followed
         changed.clear()
         return positions, ended
+
+    def received_records(self, response: "LeaderRecords") -> list[Effect]:
+        """Return the effects of a response that has records of one partition."""
+        self._session.answered(ErrorCode.NONE, response.session_id)
+        awaited = self._sent.get((response.topic_id, response.partition))
+        if awaited is None:
+            return []
+        followed, offset = awaited
+        if not self.is_current(followed) or followed.offset != offset:
+            return []
+        followed.refusals_count = 0
+        data = PartitionData(
+            partition_index=response.partition,
+            high_watermark=response.high_watermark,
+            last_stable_offset=response.last_stable_offset,
+            log_start_offset=response.log_start_offset,
+            records=response.records,
+        )
+        return [FetchedPartition(followed, data)]
 
     def received(self, response: FetchResponse, now: float, backoff: float) -> list[Effect]:
         """Return the effects of a response; partitions with other errors are tried again later."""

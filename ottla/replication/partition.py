@@ -17,7 +17,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication import acknowledgement
-from ottla.replication.acknowledgement import ACKS_ALL
+from ottla.replication.acknowledgement import ACKS_ALL, AwaitedAcknowledgement
 from ottla.replication.delayed import Delayed, Waiter
 from ottla.replication.fetched import (
     READ_COMMITTED,
@@ -299,11 +299,22 @@ class Partition:
         self, acks: int, offset: int, seconds: float
     ) -> "asyncio.Future[ErrorCode] | None":
         """Return None if everything below `offset` is as safe as `acks` requires, else a future."""
-        if acks != ACKS_ALL and not (acks and self.log.config.flush_on_ack):
-            return None
-        if self.is_acknowledged(acks, offset):
+        if not self.is_awaited(acks, offset):
             return None
         return self.wait_for_acknowledgement(acks, offset, max(seconds, 0.0))
+
+    def is_awaited(self, acks: int, offset: int) -> bool:
+        """Return True unless everything below `offset` is as safe as `acks` requires."""
+        if acks != ACKS_ALL and not (acks and self.log.config.flush_on_ack):
+            return False
+        return not self.is_acknowledged(acks, offset)
+
+    def when_acknowledged(
+        self, acks: int, offset: int, seconds: float, respond: Callable[[ErrorCode], None]
+    ) -> None:
+        """Call `respond` as `acknowledgement` would complete its future."""
+        seconds = max(seconds, 0.0)
+        AwaitedAcknowledgement(self, self._delayed, acks, offset, seconds, respond)
 
     def wait_for_acknowledgement(
         self, acks: int, offset: int, seconds: float | None

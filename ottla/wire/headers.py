@@ -76,17 +76,22 @@ def decode_request_header(buffer: Buffer, position: int = 0) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
+def encode_request_header(
+    request: type[Message], version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Encode the header of a request."""
+    client = b"" if client_id is None else client_id.encode()
+    size_bytes = _NO_CLIENT_ID if client_id is None else len(client)
+    header = _REQUEST.pack(request.API_KEY, version, correlation_id, size_bytes) + client
+    return header + b"\0" if version >= request.FLEXIBLE_HEADER_SINCE else header
+
+
 def encode_request_parts(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> list[Buffer]:
     """Encode header and body of a request; record bytes are buffers of their own."""
-    encode = encoder(type(message), version)
-    client = b"" if client_id is None else client_id.encode()
-    size_bytes = _NO_CLIENT_ID if client_id is None else len(client)
-    header = _REQUEST.pack(message.API_KEY, version, correlation_id, size_bytes) + client
-    if version >= message.FLEXIBLE_HEADER_SINCE:
-        header += b"\0"
-    encoded = encode(message, header)
+    header = encode_request_header(type(message), version, correlation_id, client_id)
+    encoded = encoder(type(message), version)(message, header)
     return encoded if isinstance(encoded, list) else [encoded]
 
 

@@ -17,9 +17,26 @@ class Peers:
         self._channels = channels
         self._purpose = purpose
         self._open: dict[int, RequestChannel] = {}
+        # The channels whose addresses were compared with this image and these options.
+        self._compared: dict[int, RequestChannel] = {}
+        self._image, self._options = current.image, current.options
 
     def channel(self, broker_id: int) -> RequestChannel | None:
         """Return the channel to a broker; None while no such broker is registered."""
+        current = self._current
+        if current.image is not self._image or current.options is not self._options:
+            self._image, self._options = current.image, current.options
+            self._compared.clear()
+        compared = self._compared.get(broker_id)
+        if compared is not None and not compared.is_closed:
+            return compared
+        channel = self._registered(broker_id)
+        if channel is not None:
+            self._compared[broker_id] = channel
+        return channel
+
+    def _registered(self, broker_id: int) -> RequestChannel | None:
+        """Return the channel to the registered address of a broker."""
         broker = self._current.image.broker(broker_id)
         if broker is None:
             return None
@@ -40,3 +57,4 @@ class Peers:
         for channel in self._open.values():
             channel.close()
         self._open.clear()
+        self._compared.clear()

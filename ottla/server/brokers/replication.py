@@ -27,6 +27,22 @@ def fetch_limits(options: Snapshot) -> FollowerFetchLimits:
     )
 
 
+class _FetchLimits:
+    """The limits of follower fetches as of the present options, for every fetch."""
+
+    def __init__(self, current: Current) -> None:
+        self._current = current
+        self._options = current.options
+        self._limits = fetch_limits(self._options)
+
+    def __call__(self) -> FollowerFetchLimits:
+        """Return the limits."""
+        options = self._current.options
+        if options is not self._options:
+            self._options, self._limits = options, fetch_limits(options)
+        return self._limits
+
+
 def limit_traffic(replicas: Replicas, current: Current) -> None:
     """Limit replication and the moves between log directories by the broker's options (KIP-73)."""
     replicas.move_bytes_per_second = lambda: current.options.integer(
@@ -65,7 +81,7 @@ def replica_fetchers(
             tasks=tasks,
             connect=leaders.channel,
             broker_epoch=broker_epoch,
-            limits=lambda: fetch_limits(current.options),
+            limits=_FetchLimits(current),
             timeout_seconds=lambda: current.options.integer("replica.socket.timeout.ms") / 1000,
             traffic=traffic,
             lost=lambda leader: contacts.fetch_lost(leader, clock.monotonic()),

@@ -94,18 +94,23 @@ def replica_of(request: FetchRequest) -> tuple[int, int]:
     return state.replica_id, state.replica_epoch
 
 
+def refused() -> FetchResponse:
+    """Return the response to a sender that has not proven to be the follower."""
+    return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+
+
 def handle(
     context: FollowerContext, request: FetchRequest
 ) -> "FetchResponse | asyncio.Future[FetchResponse]":
     """Return the records after each position, or wait for some; CLUSTER_AUTHORIZATION_FAILED."""
     replica, broker_epoch = replica_of(request)
     if not context.is_from_broker(replica):
-        return FetchResponse(error_code=int(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        return refused()
     try:
         plan = context.broker.follower_sessions.begin(request, context.api_version)
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
-    fetch = _FollowerFetch(context, request, plan)
+    fetch = FollowerFetch(context, request, plan)
     partitions = plan.partitions
     if len(partitions) > PARTITIONS_AT_ONCE:
         work = _read_in_slices(fetch, list(partitions), broker_epoch)
@@ -115,7 +120,7 @@ def handle(
 
 
 async def _read_in_slices(
-    fetch: "_FollowerFetch", partitions: Sequence[PartitionFetch], broker_epoch: int
+    fetch: "FollowerFetch", partitions: Sequence[PartitionFetch], broker_epoch: int
 ) -> FetchResponse:
     """Note the positions of many partitions and read them, a few at a time."""
     broker = fetch.context.broker
@@ -139,7 +144,7 @@ async def _read_in_slices(
     return await response if isinstance(response, asyncio.Future) else response
 
 
-class _FollowerFetch:
+class FollowerFetch:
     """One request of a follower.
 
     While it waits, a wake-up reads the partitions that have changed. The others are read for the
@@ -288,6 +293,25 @@ class _FollowerFetch:
         response = self.check() if self._changed else None
         return response or wait(self.context, request, plan, reading, self)
 
+    def resume(
+        self, fetch: PartitionFetch, partition: Partition, changed: Sequence[Watched]
+    ) -> "FetchResponse | asyncio.Future[FetchResponse]":
+        """Continue to wait for the session: `fetch` has read its partition up to the end.
+
+        `changed` are the partitions of the session that have changed since then.
+        """
+        reading = FetchPass()
+        reading.partitions[fetch] = partition
+        self._fetches[partition] = fetch
+        for one in changed:
+            assert isinstance(one, Partition)
+            self.note(one)
+            noted = self._fetch_of(one)
+            if noted is not None:
+                reading.partitions[noted] = one
+        response = self.check()
+        return response or wait(self.context, self._request, self._plan, reading, self)
+
     def _keep(self, reading: FetchPass) -> None:
         """Note what a pass without enough bytes has found."""
         self._known.update((ended[0], ended) for ended in reading.ended)
@@ -295,14 +319,18 @@ class _FollowerFetch:
 
     def note(self, changed: Watched) -> None:
         """Remember that a partition has to be read again."""
+        fetch = self._fetch_of(changed)
+        if fetch is not None:
+            self._known.pop(fetch, None)
+            self._changed[fetch] = None
+
+    def _fetch_of(self, changed: Watched) -> PartitionFetch | None:
         assert isinstance(changed, Partition)
         fetch, session = self._fetches.get(changed), self._plan.session
         if fetch is None and session is not None:
             # It was idle until now.
             fetch = session.fetch_of(changed)
-        if fetch is not None:
-            self._known.pop(fetch, None)
-            self._changed[fetch] = None
+        return fetch
 
     def check(self) -> FetchResponse | None:
         """Return the response if it is worth sending, now that partitions have changed.

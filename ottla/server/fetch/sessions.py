@@ -6,6 +6,7 @@ kafka.server.FetchSession and FetchSessionCache.
 """
 
 from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
@@ -20,6 +21,9 @@ from ottla.wire.messages.fetch import (
     PartitionData,
 )
 from ottla.wire.schema import first_version
+
+if TYPE_CHECKING:
+    from ottla.wire.follower_fetch import FollowerPosition
 
 NO_SESSION = 0
 NO_EPOCH = -1
@@ -52,6 +56,7 @@ class PartitionFetch:
         "sent_log_start_offset",
         "topic",
         "topic_id",
+        "waits_on",
     )
 
     def __init__(self, topic: FetchTopic, requested: FetchPartition) -> None:
@@ -59,6 +64,8 @@ class PartitionFetch:
         self.topic_id = topic.topic_id
         self.partition = requested.partition
         self.sent_high_watermark = self.sent_log_start_offset = _NEVER_SENT
+        # The partition that the session waits on; None unless this fetch is idle.
+        self.waits_on: Watched | None = None
         self.update(requested)
 
     def update(self, requested: FetchPartition) -> None:
@@ -109,8 +116,8 @@ class Session:
     """The partitions of one consumer; those that returned data last are served last.
 
     Partitions whose end the consumer has reached are `idle`: the session waits for them to change,
-    and a fetch does not read them until then. Invariant: each partition is in `due`, or idle, or
-    both.
+    and a fetch does not read them until then. A request for a partition, and a pass over all,
+    make it due. Invariant: each partition is in `due`, or idle, or both.
     """
 
     __slots__ = (
@@ -159,6 +166,8 @@ class Session:
                     known = partitions[key] = PartitionFetch(topic, requested)
                 else:
                     known.update(requested)
+                    if known.waits_on is not None:
+                        self._stop_waiting(known.waits_on)
                 due[key] = known
         if request.forgotten_topics_data:
             self._forget(request.forgotten_topics_data)
@@ -167,19 +176,18 @@ class Session:
         for topic in topics:
             name: str | bytes = topic.topic_id if self.uses_topic_ids else topic.topic
             for partition in topic.partitions:
-                self.partitions.pop((name, partition), None)
+                fetch = self.partitions.pop((name, partition), None)
                 self.due.pop((name, partition), None)
-        for watched, fetch in list(self._idle.items()):
-            if self._key(fetch) not in self.partitions:
-                self._stop_waiting(watched)
+                if fetch is not None and fetch.waits_on is not None:
+                    self._stop_waiting(fetch.waits_on)
 
     def _stop_waiting(self, partition: Watched) -> None:
-        del self._idle[partition]
+        self._idle.pop(partition).waits_on = None
         self.seen_bytes.pop(partition, None)
         partition.waiters.pop(self, None)
 
     def update_single(
-        self, key: Key, partition: Watched, isolation_level: int, offset: int, max_bytes: int
+        self, key: Key, isolation_level: int, offset: int, max_bytes: int
     ) -> PartitionFetch:
         """Apply a request for the only partition of the session; return its part of the session.
 
@@ -188,9 +196,27 @@ class Session:
         self._isolation_level = isolation_level
         fetch = self.due[key] = self.partitions[key]
         fetch.offset, fetch.max_bytes = offset, max_bytes
-        if self._idle and partition in self._idle:
-            self._stop_waiting(partition)
+        if fetch.waits_on is not None:
+            self._stop_waiting(fetch.waits_on)
         return fetch
+
+    def update_sole(self, key: Key, position: "FollowerPosition") -> PartitionFetch:
+        """Apply a follower's request for the only partition that is due; return its part of the
+        session.
+        """
+        fetch = self.due[key] = self.partitions[key]
+        fetch.last_fetched_epoch = position.last_fetched_epoch
+        fetch.log_start_offset = position.log_start_offset
+        fetch.move_to(position.offset, position.partition_max_bytes, position.leader_epoch)
+        if fetch.waits_on is not None:
+            self._stop_waiting(fetch.waits_on)
+        return fetch
+
+    def is_sole(self, key: Key) -> bool:
+        """Return True if no other partition than `key` of this session has to be read."""
+        due = self.due
+        is_due_alone = not due or (len(due) == 1 and key in due)
+        return is_due_alone and key in self.partitions and not self._isolation_level
 
     def fetch_of(self, partition: Partition) -> PartitionFetch | None:
         """Return the client's request for a partition; None if the session does not have it."""
@@ -216,7 +242,11 @@ class Session:
         """Do not read a partition again until it changes: it has nothing for the client."""
         if self.due.pop(self._key(fetch), None) is None:
             return
+        if fetch.waits_on is not None and fetch.waits_on is not partition:
+            # A replica that was replaced.
+            self._stop_waiting(fetch.waits_on)
         self._idle[partition] = fetch
+        fetch.waits_on = partition
         self.seen_bytes[partition] = appended_bytes
         partition.waiters[self] = None
 
@@ -224,6 +254,8 @@ class Session:
         """Make the next fetch, and waiting fetches, read a partition (implements Waiter)."""
         changed.waiters.pop(self, None)
         fetch = self._idle.pop(changed, None)
+        if fetch is not None:
+            fetch.waits_on = None
         if fetch is not None and self.partitions.get(self._key(fetch)) is fetch:
             self.due[self._key(fetch)] = fetch
             for waiter in self.waiters:
@@ -361,6 +393,21 @@ class FetchSessions:
             return None
         partitions = session.partitions
         return session if len(partitions) == 1 and key in partitions else None
+
+    def find_sole(self, session_id: int, epoch: int, key: Key) -> Session | None:
+        """Return the session that a follower's request for one partition continues.
+
+        None if other partitions have to be read, too.
+        """
+        session = self._sessions.get(session_id)
+        if (
+            session is None
+            or session.epoch != epoch
+            or not session.is_sole(key)
+            or self._clock.monotonic() - session.full_pass_at >= _FULL_PASS_SECONDS
+        ):
+            return None
+        return session
 
     def advance(self, session: Session) -> None:
         """Expect the session's next epoch, and note that it was used now."""

@@ -13,18 +13,20 @@ the handler: `Partition.fetch`, `ottla.server.fetch.reading`, `AwaitedBytes`.
 import asyncio
 import weakref
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError
+from ottla.base.loading import deferred_module
 from ottla.net.connection import Connection, Reply
 from ottla.replication.delayed import FETCH, Watched
 from ottla.replication.fetched import ENOUGH_BYTES, READ_COMMITTED, Fetched
 from ottla.replication.partition import NO_EPOCH, Partition
+from ottla.server.fetch import followers
+from ottla.server.fetch.followers import FollowerBroker
 from ottla.server.fetch.parked import AwaitedBytes
 from ottla.server.fetch.reading import (
     FIRST_VERSION_OF_FOLLOWERS,
-    FetchBroker,
     FetchContext,
     FetchPass,
     bytes_max,
@@ -38,6 +40,12 @@ from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFet
 from ottla.server.shortcuts import RouteParts
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.templates import FetchLayout, Fill, fetch_template
+
+if TYPE_CHECKING:
+    from ottla.server.fetch import follower_shortcut
+    from ottla.server.fetch.follower_shortcut import FollowerShortcut
+else:
+    follower_shortcut = deferred_module("ottla.server.fetch.follower_shortcut")
 
 _KNOWN_MAX = 10_000
 
@@ -69,14 +77,20 @@ RecognizedFetch = tuple[Known, Partition, Session | None, int, int, int, int, in
 class FetchShortcut:
     """The requests that have been seen in one version of Fetch."""
 
-    def __init__(self, broker: FetchBroker, version: int, parts: RouteParts) -> None:
+    def __init__(self, broker: FollowerBroker, version: int, parts: RouteParts) -> None:
         self.broker = broker
         self.encode, self.probe = parts.encode, parts.probe
         self.context: Callable[[Connection, int], FetchContext] = parts.context
         self.or_follower = version >= FIRST_VERSION_OF_FOLLOWERS
         self._may = parts.may
+        # The fast path of followers; None until one has fetched.
+        self._of_followers: FollowerShortcut | None = None
+        self._version, self._parts = version, parts
         self._layout = FetchLayout(version)
         self._known: dict[bytes, Known] = {}
+        # Requests whose bytes before the offset are those of a known one, and that differ behind
+        # it: consumers in several racks read the same partition.
+        self._variants: dict[tuple[bytes, bytes], Known] = {}
 
     def answer(
         self,
@@ -92,7 +106,10 @@ class FetchShortcut:
         """
         recognized = self._recognize(frame, position, correlation_id)
         if recognized is None:
-            return False
+            of_followers = self._of_followers
+            return of_followers is not None and of_followers.answer(
+                connection, frame, position, correlation_id, started_at
+            )
         known, partition, session, _, max_wait_ms, min_bytes, max_bytes, isolation, offset, size = (
             recognized
         )
@@ -114,7 +131,7 @@ class FetchShortcut:
             return False
         fetch = None
         if session is not None:
-            fetch = session.update_single(known.key, partition, isolation, offset, size)
+            fetch = session.update_single(known.key, isolation, offset, size)
             fetch.leader_epoch = known.leader_epoch
             self.broker.fetch_sessions.advance(session)
         is_enough = (size_bytes := len(records)) >= min_bytes or size_bytes >= ENOUGH_BYTES
@@ -141,9 +158,15 @@ class FetchShortcut:
         at = position + layout.fixed_bytes
         if not layout.has_topic_ids:
             at += frame[position + layout.name_size_position]
-        known = self._known.get(frame[position + head.size : at].tobytes())
-        if known is None or frame[at + numbers.size :].tobytes() != known.rest:
+        key = frame[position + head.size : at].tobytes()
+        known = self._known.get(key)
+        if known is None:
             return None
+        rest = frame[at + numbers.size :].tobytes()
+        if rest != known.rest:
+            known = self._variants.get((key, rest))
+            if known is None:
+                return None
         if layout.has_sessions:
             replica, max_wait_ms, min_bytes, max_bytes, isolation, session_id, epoch = (
                 head.unpack_from(frame, position)
@@ -179,11 +202,15 @@ class FetchShortcut:
         There is no response yet if the fetch is waiting.
         """
         topics = request.topics
-        if (
-            (response is not None and response.error_code)
-            or len(topics) != 1
-            or len(topics[0].partitions) != 1
-        ):
+        if response is not None and response.error_code:
+            return
+        if followers.replica_of(request)[0] != followers.NO_REPLICA:
+            if self._of_followers is None and self._may is None:
+                self._of_followers = follower_shortcut.of_version(
+                    self._version, self.broker, self._parts
+                )
+            return
+        if len(topics) != 1 or len(topics[0].partitions) != 1:
             return
         parts = self._layout.parts_of(frame, position, request)
         if parts is None or request.forgotten_topics_data or selects_by_rack(self.broker, request):
@@ -196,6 +223,9 @@ class FetchShortcut:
             return
         key, rest = parts
         former = self._known.get(key)
+        is_variant = former is not None and former.rest != rest and former.find() is partition
+        if is_variant:
+            former = self._variants.get((key, rest))
         if former is not None and former.rest == rest and former.find() is partition:
             # This fetch needed the handler: for example, its bytes were cold or its session began.
             return
@@ -207,9 +237,10 @@ class FetchShortcut:
                 is_committed=is_committed, has_sessions=self._layout.has_sessions,
             )  # fmt: skip
             fills.append(fill)
-        if len(self._known) >= _KNOWN_MAX:
+        if len(self._known) + len(self._variants) >= _KNOWN_MAX:
             self._known.clear()
-        self._known[key] = Known(
+            self._variants.clear()
+        known = Known(
             weakref.ref(partition),
             topic.topic,
             topic.topic_id,
@@ -220,6 +251,10 @@ class FetchShortcut:
             (fills[0], fills[1]),
             end,
         )
+        if is_variant:
+            self._variants[key, rest] = known
+        else:
+            self._known[key] = known
 
 
 def known_parts(

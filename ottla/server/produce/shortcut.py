@@ -9,7 +9,6 @@ transactions, any error. Nothing is appended until the fast path is known to app
 is accepted, and when it is acknowledged, is decided by the partition, as for the handler.
 """
 
-import asyncio
 import struct
 import weakref
 from collections.abc import Callable
@@ -127,29 +126,30 @@ class ProduceShortcut:
             # The handler refuses the batch again and reports the whole error.
             return False
         base_offset, last_offset, append_time_ms, log_start_offset, _, _, _, _ = info
-        acknowledged = target.acknowledgement(acks, last_offset + 1, timeout_seconds)
-        if acknowledged is not None:
-            self._wait(acknowledged, connection, correlation_id, known, info, started_at)
+        if target.is_awaited(acks, last_offset + 1):
+            respond = self._later(connection, correlation_id, known, info, started_at)
+            target.when_acknowledged(acks, last_offset + 1, timeout_seconds, respond)
             return True
         connection.send_framed(fill(correlation_id, base_offset, append_time_ms, log_start_offset))
         if started_at:
             self._probe.took(started_at, self._broker.clock.monotonic())
         return True
 
-    def _wait(
+    def _later(
         self,
-        acknowledged: "asyncio.Future[ErrorCode]",
         connection: Connection,
         correlation_id: int,
         known: _Known,
         info: AppendInfo,
         started_at: float,
-    ) -> None:
-        """Respond when the records are acknowledged; later requests need not wait for that."""
+    ) -> Callable[[ErrorCode], None]:
+        """Return the function that responds when the records are acknowledged.
+
+        Later requests need not wait for that.
+        """
         reply = connection.defer(is_blocking=False)
         times = (started_at, self._broker.clock.monotonic()) if started_at else None
-        respond = partial(self._respond, reply, correlation_id, known, info, times)
-        acknowledged.add_done_callback(respond)
+        return partial(self._respond, reply, correlation_id, known, info, times)
 
     def _respond(
         self,
@@ -158,13 +158,8 @@ class ProduceShortcut:
         known: _Known,
         info: AppendInfo,
         times: tuple[float, float] | None,
-        acknowledged: "asyncio.Future[ErrorCode]",
+        code: ErrorCode,
     ) -> None:
-        if acknowledged.cancelled() or acknowledged.exception() is not None:
-            # The broker is stopping, or there is a bug, which is logged elsewhere.
-            reply.close("the broker abandoned the request")
-            return
-        code = acknowledged.result()
         numbers = info.base_offset, info.log_append_time_ms, info.log_start_offset
         if not code:
             reply.send((known.fill(correlation_id, *numbers)[PREFIX_BYTES:],))

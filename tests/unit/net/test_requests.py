@@ -74,6 +74,22 @@ def run(scenario: Callable[[Net], Coroutine[Any, Any, None]], response: Responde
         world.run(whole())
 
 
+def run_with_silent_peer(scenario: Callable[[Net], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario on one simulated machine while a peer on another never responds."""
+
+    class Silent(Peer):
+        def buffer_updated(self, nbytes: int) -> None:
+            pass
+
+    async def whole() -> None:
+        peer, client = world.machine("peer"), world.machine("client")
+        await peer.start(lambda: peer.net.listen("", PORT, lambda: Silent(api_versions)))
+        await client.start(lambda: scenario(client.net))
+
+    with World(1) as world:
+        world.run(whole())
+
+
 def channel(net: Net) -> RequestChannel:
     return RequestChannel(net, "peer", PORT, client_id="broker-1")
 
@@ -116,6 +132,69 @@ def test_records_of_a_large_response_are_views_of_the_received_frame() -> None:
     run(scenario, answer)
 
 
+def test_small_and_large_responses_follow_one_another() -> None:
+    """Responses of every size around the small buffer's are complete, in order, and kept apart."""
+    sizes = (0, 1, 4000, 4040, 4041, 4060, 4096, 9000, 3, 70_000, 2)
+
+    def answer(correlation_id: int) -> bytes:
+        size = sizes[correlation_id - 1]
+        data = PartitionData(
+            partition_index=0, error_code=0, records=bytes([correlation_id]) * size
+        )
+        topic = FetchableTopicResponse(topic="orders", partitions=[data])
+        return b"".join(encode_response_parts(correlation_id, FetchResponse(responses=[topic]), 11))
+
+    async def scenario(net: Net) -> None:
+        connection = await channel(net).connect()
+        futures = [connection.send(FetchRequest(), 11) for _ in sizes]
+        responses = await asyncio.gather(*futures)
+        for number, (response, size) in enumerate(zip(responses, sizes, strict=True), 1):
+            assert isinstance(response, FetchResponse)
+            assert response.responses[0].partitions[0].records == bytes([number]) * size
+
+    run(scenario, answer)
+
+
+def test_the_first_of_several_time_limits_closes_the_connection() -> None:
+    """A later request with a shorter limit is not delayed by the limit of an earlier one."""
+
+    async def scenario(net: Net) -> None:
+        loop = asyncio.get_running_loop()
+        to_peer = channel(net)
+        connection = await to_peer.connect()
+        started_at = loop.time()
+        patient = connection.send(ApiVersionsRequest(), 0, seconds=30)
+        with pytest.raises(TimeoutError):
+            await to_peer.request(ApiVersionsRequest(), 0, seconds=2)
+        assert 1.9 < loop.time() - started_at < 2.1
+        with pytest.raises(ConnectionResetError):
+            await patient
+        assert not to_peer.is_connected
+
+    run_with_silent_peer(scenario)
+
+
+def test_a_time_limit_counts_from_its_own_request() -> None:
+    """The timer of an earlier request, which got its response, does not end a later one."""
+    late: list[int] = []
+
+    def answer(correlation_id: int) -> bytes | None:
+        late.append(correlation_id)
+        return api_versions(correlation_id)
+
+    async def scenario(net: Net) -> None:
+        loop = asyncio.get_running_loop()
+        to_peer = channel(net)
+        for _ in range(4):
+            await to_peer.request(ApiVersionsRequest(), 0, seconds=2)
+            await asyncio.sleep(1.5)
+        assert to_peer.is_connected
+        assert loop.time() > 5
+
+    run(scenario, answer)
+    assert late == [1, 2, 3, 4]
+
+
 def test_requests_fail_when_the_connection_is_lost_and_the_next_one_connects_again() -> None:
     """Every pending request raises ConnectionError, and a later request uses a new connection."""
     connections: list[int] = []
@@ -156,23 +235,13 @@ def test_a_broker_that_does_not_listen_refuses_the_connection() -> None:
 def test_a_request_without_a_response_times_out_and_closes_the_connection() -> None:
     """After a timeout a later response could be taken for another request's."""
 
-    class Silent(Peer):
-        def buffer_updated(self, nbytes: int) -> None:
-            pass
-
     async def scenario(net: Net) -> None:
         to_peer = channel(net)
         with pytest.raises(TimeoutError):
             await to_peer.request(ApiVersionsRequest(), 0, seconds=2)
         assert not to_peer.is_connected
 
-    async def whole() -> None:
-        peer, client = world.machine("peer"), world.machine("client")
-        await peer.start(lambda: peer.net.listen("", PORT, lambda: Silent(api_versions)))
-        await client.start(lambda: scenario(client.net))
-
-    with World(1) as world:
-        world.run(whole())
+    run_with_silent_peer(scenario)
 
 
 @pytest.mark.parametrize(

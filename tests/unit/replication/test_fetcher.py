@@ -15,7 +15,12 @@ BACKOFF_SECONDS = 1.0
 
 
 class Leader:
-    """A channel whose requests wait until they are interrupted, which takes some time."""
+    """A channel whose requests wait until they are interrupted, which takes some time.
+
+    It gets messages, as a channel does while it is not connected yet.
+    """
+
+    is_connected = False
 
     def __init__(self, clock: Any) -> None:
         self.requests: list[tuple[float, int]] = []

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.follower_fetches import (
+    VERSION,
     Diverged,
     FetchedPartition,
     Followed,
@@ -13,6 +14,7 @@ from ottla.replication.follower_fetches import (
     FollowerFetchLimits,
     OutOfRange,
 )
+from ottla.wire.follower_fetch import LeaderRecords, request_body
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -20,6 +22,7 @@ from ottla.wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from ottla.wire.schema import encoder
 
 TOPIC = b"t" * 16
 KEY = (TOPIC, 0)
@@ -268,3 +271,67 @@ def test_the_session_of_the_leader_has_the_due_partitions(seed: int) -> None:
         else:
             code = ErrorCode.INVALID_FETCH_SESSION_EPOCH if rng.random() < 0.1 else ErrorCode.NONE
             result.received(FetchResponse(session_id=5, error_code=int(code)), now, BACKOFF)
+
+
+def received(result: FollowerFetches, *, number: int = 0, session: int = 5) -> list[object]:
+    """Return the effects of records of one partition, read without the codec."""
+    records = LeaderRecords(session, TOPIC, number, 9, 9, 1, memoryview(b"records"))
+    return list(result.received_records(records))
+
+
+def test_a_partition_that_has_moved_alone_is_requested_without_the_codec() -> None:
+    """The request has the bytes that the codec would write for it."""
+    (short, one), (long, other) = fetches(), fetches()
+    for result in (short, long):
+        # The first request has all partitions.
+        assert result.next_move(0.0, 99, LIMITS) is None
+        requested(result)
+        result.received(response(high_watermark=7, records=b"x"), 0.0, BACKOFF)
+    for offset in (8, 9):
+        one.move_to(offset, 4, 1)
+        other.move_to(offset, 4, 1)
+        move = short.next_move(0.0, 99, LIMITS)
+        assert move is not None
+        assert request_body(move) == encoder(FetchRequest, VERSION)(requested(long))
+        long.received(response(high_watermark=7, records=b"x"), 0.0, BACKOFF)
+        (effect,) = received(short)
+        assert isinstance(effect, FetchedPartition)
+        assert effect.followed is one
+        assert (effect.data.high_watermark, effect.data.log_start_offset) == (9, 1)
+        assert effect.data.records == b"records"
+
+
+def test_other_requests_are_for_the_codec() -> None:
+    """Nothing or several partitions have moved, one pauses, or the session begins again."""
+    result, followed = fetches()
+    second = Followed("orders", (TOPIC, 1), 4)
+    result.follow(second)
+    requested(result)
+    result.received(response(high_watermark=7), 0.0, BACKOFF)
+    assert result.next_move(0.0, 99, LIMITS) is None
+    followed.move_to(8, 4, 0)
+    second.move_to(1, 4, 0)
+    assert result.next_move(0.0, 99, LIMITS) is None
+    requested(result)
+    followed.due_at = 5.0
+    assert result.next_move(0.0, 99, LIMITS) is None
+    requested(result)
+    second.move_to(2, 4, 0)
+    # The other one pauses, and must not wait for the end of this request.
+    assert result.next_move(0.0, 99, LIMITS) is None
+    requested(result, now=6.0)
+    result.interrupted(6.0, 0.0)
+    second.move_to(3, 4, 0)
+    assert result.next_move(6.0, 99, LIMITS) is None
+
+
+def test_records_that_were_not_requested_have_no_effect() -> None:
+    """The partition is not followed any more, is another one, or has moved since the request."""
+    result, followed = fetches()
+    requested(result)
+    assert not received(result, number=1)
+    followed.move_to(8, 4, 0)
+    assert not received(result)
+    result.next_move(0.0, 99, LIMITS)
+    result.unfollow(KEY)
+    assert not received(result)

@@ -159,6 +159,17 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
     assert short.long_count == (8 if version >= FIRST_VERSION_WITH_EPOCHS else 4)
 
 
+async def test_consumers_in_several_racks_take_the_fast_path_in_turn(broker: LogsBroker) -> None:
+    """Requests that differ only behind the offset do not displace each other."""
+    desk = Desk(broker)
+    broker.create("t")
+    fill(broker, "t", 1, 100)
+    for offset in (0, 1, 0, 1):
+        for rack in ("a", "b", "c"):
+            desk.fetch(request(broker, ("t", 0, offset), rack_id=rack), 12)
+    assert desk.long_count == 3
+
+
 class Conversation:
     """The same random events and requests at two brokers, one of which has no fast path."""
 
