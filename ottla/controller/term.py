@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.slices import Slices
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.port import Coordination, Create
 from ottla.cluster.znodes import DeleteTopicsNode
@@ -204,8 +203,7 @@ class ControllerTerm:
         await self._context.retried(partial(self._remove_nodes, name))
 
     async def _remove_nodes(self, name: str) -> None:
-        slices = Slices(self._context.dependencies.clock)
-        paths = await state.removable_paths(self._context.session, name, slices)
+        paths = await state.removable_paths(self._context.session, name)
         for write in planner.write_removal(paths):
             await self._context.tree.write(write.operations)
 
