@@ -151,7 +151,8 @@ def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
         changed.append(
             topic.with_partitions(
                 replace(partition, leader_epoch=earlier.leader_epoch + 1)
-                for earlier, partition in zip(former.partitions, topic.partitions, strict=True)
+                for partition in topic.differences(former)
+                for earlier in (former.partitions[partition.partition],)
                 if partition.leader_epoch > earlier.leader_epoch + 1
             )
         )
@@ -299,7 +300,8 @@ def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -
     operations: list[Operation] = []
     written: list[PartitionImage] = []
     parents: list[str] = []
-    for former, partition in zip(before.partitions, after.partitions, strict=True):
+    for partition in after.differences(before):
+        former = before.partitions[partition.partition]
         if leader_and_isr(former) == leader_and_isr(partition):
             continue
         if partition_status(former, ()) is PartitionStatus.NEW:
@@ -353,7 +355,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
         if former is None:
             states += topic.states(is_new=True)
             continue
-        for partition, state in zip(topic.partitions, topic.states(), strict=True):
+        for partition in topic.differences(former):
             earlier = former.partition(partition.partition)
             is_new = partition_status(earlier, ()) in (
                 PartitionStatus.NON_EXISTENT,
@@ -362,7 +364,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
             # Every decision of the controller has a new leader epoch. Offline replicas and an ISR
             # that the leader proposed itself are metadata.
             if earlier is None or is_new or _decision(partition) != _decision(earlier):
-                states.append(replace(state, is_new=is_new))
+                states.append(topic.state(partition, is_new=is_new))
     return states
 
 

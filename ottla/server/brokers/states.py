@@ -127,11 +127,7 @@ class SentImage:
             if former is None:
                 yield TopicChange(topic, topic.partitions)
             elif former is not topic:
-                changed = [
-                    partition
-                    for partition in topic.partitions
-                    if partition is not former.partition(partition.partition)
-                ]
+                changed = topic.differences(former)
                 if changed:
                     yield TopicChange(topic, changed)
 
@@ -241,9 +237,11 @@ class ReceivedUpdate:
 
 
 def _with(topic: TopicImage, partitions: Sequence[PartitionImage]) -> TopicImage:
-    numbers = {partition.partition for partition in (*topic.partitions, *partitions)}
+    count = len(topic.partitions)
+    numbers = {partition.partition for partition in partitions}
     # A controller sends the partitions of a new topic in order.
-    if numbers and (min(numbers) < 0 or max(numbers) >= len(numbers)):
+    new = sorted(number for number in numbers if number >= count)
+    if min(numbers, default=0) < 0 or new != list(range(count, count + len(new))):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"the partitions of {topic.name} have a gap")
     return topic.with_partitions(partitions)
 
