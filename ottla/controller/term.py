@@ -154,11 +154,16 @@ class ControllerTerm:
         self._schedule_balance()
         await self.leadership.balance()
 
+    async def isrs_changed(self) -> None:
+        """Announce the ISRs that have changed in the last moments."""
+        self.leadership.announce_isrs()
+
     def leave(self) -> None:
         """Close the outbox; callers that wait for a deletion get NOT_CONTROLLER."""
         if self._balance_timer is not None:
             self._balance_timer.cancel()
         self.brokers.close()
+        self.leadership.close()
         self._context.outbox.close()
         self._configs.close()
         self._deletions.abandon()
