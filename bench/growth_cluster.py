@@ -185,10 +185,10 @@ class Measured:
         moved = self._pair()
         await self._measure("isr change", lambda: self._change_isr(*moved), 2 * len(moved[2]))
         victim = next(key for key in reversed(self._cluster.ids) if key != self._controller)
-        led = sum(victim in partition.replicas for _, partition in self._all())
+        led = sum(victim in item.replicas for item in self._every())
         await self._measure("loss", lambda: self._lose(victim), led)
         await self._measure("return", lambda: self._return(victim), led)
-        moves = sum(item.leader != item.preferred_leader for _, item in self._all())
+        moves = sum(item.leader != item.preferred_leader for item in self._every())
         await self._measure("leader move", self._move, moves)
         await self._measure("delete", self._delete, self._partitions)
 
@@ -325,6 +325,10 @@ class Measured:
 
     def _all(self) -> Iterator[tuple[tuple[str, int], PartitionImage]]:
         return _partitions(self._image, self._topics)
+
+    def _every(self) -> Iterator[PartitionImage]:
+        """Yield the partitions of all topics, the internal ones included."""
+        return (item for _, item in _partitions(self._image, self._image.topics))
 
     def _isr(self, key: tuple[str, int]) -> tuple[int, ...]:
         return _partition(self._image, key).isr
