@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from bench import growth_cluster, load, servers
-from bench.compare import Topics, in_process
+from bench.contest import Topics, in_process
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import (
