@@ -217,10 +217,11 @@ def main() -> None:
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--cluster", action="store_true", help="measure simulated clusters")
     parser.add_argument("--cases", default=growth_cluster.CASES, help="BROKERSxPARTITIONS,…")
+    parser.add_argument("--rows", type=Path, help="keep rows here; do not measure them again")
     parser.add_argument("--output", choices=("table", "json"), default="table")
     options = parser.parse_args()
     if options.cluster:
-        growth_cluster.report(options.cases, is_json=options.output == "json")
+        growth_cluster.report(options.cases, options.rows, is_json=options.output == "json")
         return
     # A test with ten thousand connections needs as many descriptors.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
