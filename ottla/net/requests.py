@@ -10,7 +10,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ottla.base.errors import ProtocolError
 from ottla.net.port import Net
@@ -18,7 +18,10 @@ from ottla.net.tls import channel_binding
 from ottla.net.transports import LOST
 from ottla.wire.api_keys import api_of
 from ottla.wire.fields import Message
-from ottla.wire.headers import decode_response, encode_request_parts
+from ottla.wire.headers import decode_response, encode_request_parts, request_header
+
+if TYPE_CHECKING:
+    from ottla.wire.pieces import Pieces
 
 _SIZE = struct.Struct(">i")
 # A response that is larger comes from a peer that is not a broker.
@@ -110,14 +113,24 @@ class RequestConnection(asyncio.BufferedProtocol):
                 future.set_exception(ConnectionResetError("the broker closed the connection"))
         self._transport = LOST
 
-    def send(self, message: Message, version: int) -> "asyncio.Future[Message]":
-        """Send a request; the future has its response, or ConnectionError (then it is in doubt)."""
+    def send(
+        self, message: Message, version: int, pieces: "Pieces | None" = None
+    ) -> "asyncio.Future[Message]":
+        """Send a request; the future has its response, or ConnectionError (then it is in doubt).
+
+        `pieces` are elements that have been encoded before; only fields of a fixed size precede
+        them.
+        """
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         if self.is_lost:
             future.set_exception(ConnectionResetError("the connection is closed"))
             return future
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        if pieces is None:
+            parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        else:
+            header = request_header(message, version, self._last_id, self._client_id)
+            parts = pieces.parts_after_fixed(message, header)
         size_bytes = sum(map(len, parts))
         self._pending.append(_Pending(self._last_id, api_of(message).response, version, future))
         self._transport.writelines([_SIZE.pack(size_bytes), *parts])
@@ -214,8 +227,10 @@ class RequestChannel:
         if self.is_closed:
             self._connection.close()
 
-    async def request(self, message: Message, version: int, *, seconds: float) -> Message:
-        """Send a request and return its response.
+    async def request(
+        self, message: Message, version: int, *, seconds: float, pieces: "Pieces | None" = None
+    ) -> Message:
+        """Send a request, with `pieces` as in `RequestConnection.send`; return its response.
 
         Raises OSError if the broker cannot be reached or the connection is lost, and TimeoutError
         (an OSError, too) after `seconds`, which closes the connection because responses come in
@@ -224,7 +239,7 @@ class RequestChannel:
         try:
             async with asyncio.timeout(seconds):
                 connection = await self.connect()
-                return await connection.send(message, version)
+                return await connection.send(message, version, pieces)
         except TimeoutError:
             self.disconnect()
             raise

@@ -81,13 +81,18 @@ def encode_request_parts(
 ) -> list[Buffer]:
     """Encode header and body of a request; record bytes are buffers of their own."""
     encode = encoder(type(message), version)
+    encoded = encode(message, request_header(message, version, correlation_id, client_id))
+    return encoded if isinstance(encoded, list) else [encoded]
+
+
+def request_header(
+    message: Message, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Encode the header of a request."""
     client = b"" if client_id is None else client_id.encode()
     size_bytes = _NO_CLIENT_ID if client_id is None else len(client)
     header = _REQUEST.pack(message.API_KEY, version, correlation_id, size_bytes) + client
-    if version >= message.FLEXIBLE_HEADER_SINCE:
-        header += b"\0"
-    encoded = encode(message, header)
-    return encoded if isinstance(encoded, list) else [encoded]
+    return header + b"\0" if version >= message.FLEXIBLE_HEADER_SINCE else header
 
 
 def encode_request(
