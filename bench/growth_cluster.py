@@ -22,7 +22,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -78,6 +78,7 @@ EVENTS = {
     "loss": "a broker that is not the controller is killed",
     "return": "it is started again, and is in sync everywhere",
     "leader move": "the preferred leaders are elected",
+    "fail over": "the controller is killed, and another one has informed all brokers",
     "delete": "the topic is deleted",
 }
 FIGURES = {
@@ -139,10 +140,20 @@ class Meter(Trace):
                 requests[route.probe.name] += route.requests_count
         return requests
 
+    def work_since(self, before: Mapping[str, float]) -> Figures:
+        """Return the work of the controller, and the mean of the others, since `work` returned
+        `before`.
+        """
+        work = {name: self._work[name] - before.get(name, 0) for name in self._cluster.hosts}
+        controller = work.pop(f"b{self._cluster.controllers[0]}")
+        return {"controller, CPU s": controller, "a broker, CPU s": statistics.fmean(work.values())}
+
+    def work(self) -> Mapping[str, float]:
+        """Return the work of each broker since the beginning."""
+        return dict(self._work)
+
     def read(self) -> Figures:
-        """Return what has been counted since the beginning."""
-        controllers = {f"b{number}" for number in self._cluster.controllers}
-        others = [self._work[name] for name in self._cluster.hosts if name not in controllers]
+        """Return what else has been counted since the beginning."""
         tree = self._cluster.coordination
         requests = self._requests()
         fetches = requests.pop("Fetch", 0)
@@ -152,8 +163,6 @@ class Meter(Trace):
             "bytes": self._bytes,
             "tree reads": tree.reads_count,
             "tree writes": tree.writes_count,
-            "controller, CPU s": sum(self._work[name] for name in controllers),
-            "a broker, CPU s": statistics.fmean(others),
             "seconds": self._world.loop.time(),
         }
 
@@ -188,6 +197,11 @@ class Measured:
         await self._measure("return", lambda: self._return(victim), led)
         moves = sum(item.leader != item.preferred_leader for item in self._every())
         await self._measure("leader move", self._move, moves)
+        former = self._controller
+        led = sum(former in item.replicas for item in self._every())
+        await self._measure("fail over", self._fail_over, led)
+        # Its replicas would be deleted only when it returns.
+        await self._return(former)
         await self._measure("delete", self._delete, self._partitions)
 
     # -- measuring ----------------------------------------------------------------------------
@@ -195,10 +209,7 @@ class Measured:
     async def _measure(self, name: str, event: Callable[[], Awaitable[None]], changed: int) -> None:
         """Measure an event, less the costs that the cluster has at rest."""
         gc.collect()
-        before = self._meter.read()
-        await event()
-        after = self._meter.read()
-        figures = {key: after[key] - before[key] for key in FIGURES}
+        figures = await self._counted(event)
         rest = self.figures.get(REST)
         if rest is not None:
             for key in FIGURES:
@@ -206,13 +217,17 @@ class Measured:
                     figures[key] = max(0.0, figures[key] - rest[key] * figures["seconds"])
         self.figures[name] = {**self.figures.get(name, {}), **figures, "changed": changed}
 
+    async def _counted(self, event: Callable[[], Awaitable[None]]) -> Figures:
+        before, work = self._meter.read(), self._meter.work()
+        await event()
+        after = self._meter.read()
+        counted = {key: after[key] - before[key] for key in after}
+        return counted | self._meter.work_since(work)
+
     async def _rest(self) -> None:
         await self._cluster.clock.sleep(SETTLE_SECONDS)
-        before = self._meter.read()
-        await self._cluster.clock.sleep(REST_SECONDS)
-        after = self._meter.read()
-        figures = {key: (after[key] - before[key]) / REST_SECONDS for key in FIGURES}
-        self.figures[REST] = {**figures, "changed": 1}
+        figures = await self._counted(lambda: self._cluster.clock.sleep(REST_SECONDS))
+        self.figures[REST] = {key: figures[key] / REST_SECONDS for key in FIGURES} | {"changed": 1}
 
     # -- events -------------------------------------------------------------------------------
 
@@ -300,6 +315,25 @@ class Measured:
                 item.leader == item.preferred_leader for _, item in _partitions(image, self._topics)
             )
         )
+
+    async def _fail_over(self) -> None:
+        former = self._controller
+        self._cluster.kill(former)
+        await self._cluster.until(
+            lambda: self._cluster.controllers and self._controller != former, WAIT_SECONDS
+        )
+        await self._until_known(
+            lambda image: (
+                former not in image.brokers
+                and image.controller_id == self._controller
+                and all(item.leader not in (former, -1) for _, item in self._partitions_of(image))
+            )
+        )
+
+    def _partitions_of(
+        self, image: ClusterImage
+    ) -> Iterator[tuple[tuple[str, int], PartitionImage]]:
+        return _partitions(image, self._topics)
 
     async def _delete(self) -> None:
         for name in self._topics:

@@ -99,7 +99,9 @@ def test_a_change_of_the_isr_costs_as_much_in_a_large_topic(rows: list[Row]) -> 
     assert calls.partitions < changed.partitions + 0.1
 
 
-@pytest.mark.parametrize("event", ["loss", "return", "leader move", "delete", "create"])
+@pytest.mark.parametrize(
+    "event", ["loss", "return", "leader move", "fail over", "delete", "create"]
+)
 def test_the_controllers_work_grows_no_faster_than_the_changes(rows: list[Row], event: str) -> None:
     """Its calls grow at most like the partitions, and like the brokers that are informed."""
     calls = growth(rows, event, "controller, CPU s")
