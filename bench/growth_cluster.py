@@ -14,7 +14,6 @@ import asyncio
 import gc
 import json
 import logging
-import math
 import platform
 import resource
 import statistics
@@ -25,8 +24,9 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from bench.growth_report import FIGURES, REST, Figures, Row, chart, tables
 from ottla.base.errors import ErrorCode
 from ottla.cluster.image import ClusterImage, PartitionImage
 from ottla.server.node import Node
@@ -69,31 +69,6 @@ SETTINGS = {
     "replica.lag.time.max.ms": str(int(LAG_SECONDS * 1000)),
     "offsets.topic.replication.factor": str(REPLICAS),
 }
-REST = "at rest, per virtual second"
-EVENTS = {
-    "start": "every broker starts",
-    "create": "a topic is created",
-    REST: "",
-    "isr change": "a follower leaves the ISR of some partitions, and returns",
-    "loss": "a broker that is not the controller is killed",
-    "return": "it is started again, and is in sync everywhere",
-    "leader move": "the preferred leaders are elected",
-    "fail over": "the controller is killed, and another one has informed all brokers",
-    "delete": "the topic is deleted",
-}
-FIGURES = {
-    "messages": "requests and responses except fetches",
-    "fetches": "requests and responses",
-    "bytes": "between brokers",
-    "tree reads": "nodes",
-    "tree writes": "nodes",
-    "controller, CPU s": "",
-    "a broker, CPU s": "the mean of the others",
-    "seconds": "virtual",
-}
-
-Figures = dict[str, float]
-Row = dict[str, Any]
 
 
 class Meter(Trace):
@@ -416,74 +391,8 @@ def measure(
         return measured.figures
 
 
-# -- the fit and the report
+# -- the cases
 # -------------------------------------------------------------------------------------
-
-
-class Growth(NamedTuple):
-    """The exponents of a figure, cost ~ brokers^a x partitions^b, and the factor."""
-
-    brokers: float
-    partitions: float
-    factor: float
-
-    def at(self, brokers: int, partitions: int) -> float:
-        """Return the figure that the fit expects."""
-        return self.factor * float(brokers**self.brokers * partitions**self.partitions)
-
-
-def fit(rows: Sequence[Row], event: str, figure: str) -> Growth | None:
-    """Fit a power law by least squares to the logarithms; None if the figure is always 0."""
-    points = [
-        (math.log(row["brokers"]), math.log(row["partitions"]), math.log(value))
-        for row in rows
-        if (value := row["events"][event].get(figure, 0.0)) > 0
-    ]
-    if len(points) < 3:
-        return None
-    brokers, partitions, values = zip(*points, strict=True)
-    by_brokers = _slope(_residuals(partitions, brokers), _residuals(partitions, values))
-    by_partitions = _slope(_residuals(brokers, partitions), _residuals(brokers, values))
-    level = statistics.fmean(value - by_brokers * x - by_partitions * y for x, y, value in points)
-    return Growth(by_brokers, by_partitions, math.exp(level))
-
-
-def _slope(x: Sequence[float], y: Sequence[float]) -> float:
-    return statistics.linear_regression(x, y).slope if max(x) - min(x) > 1e-9 else 0.0
-
-
-def _residuals(x: Sequence[float], y: Sequence[float]) -> list[float]:
-    """Return y without its linear dependence on x (Frisch, Waugh and Lovell)."""
-    slope, mean_x, mean_y = _slope(x, y), statistics.fmean(x), statistics.fmean(y)
-    return [value - mean_y - slope * (at - mean_x) for at, value in zip(x, y, strict=True)]
-
-
-def tables(rows: Sequence[Row]) -> list[str]:
-    """Return a Markdown table for each event, and one of the exponents."""
-    lines: list[str] = []
-    for event, text in EVENTS.items():
-        names = [*FIGURES, *(["elected after, s"] if event == "loss" else [])]
-        lines += [f"## {event}{': ' if text else ''}{text}", ""]
-        lines += [f"| brokers | partitions | changed | {' | '.join(names)} |"]
-        lines += ["|" + "--:|" * (len(names) + 3)]
-        for row in rows:
-            figures = row["events"][event]
-            cells = " | ".join(_text(figures[name]) for name in names)
-            lines.append(
-                f"| {row['brokers']:,} | {row['partitions']:,} | {figures['changed']:,} | {cells} |"
-            )
-        lines.append("")
-    lines += ["## Exponents: brokers / partitions", ""]
-    lines += [f"| event | {' | '.join(FIGURES)} |", "|---|" + "--:|" * len(FIGURES)]
-    for event in EVENTS:
-        growths = [fit(rows, event, name) for name in FIGURES]
-        shown = (f"{item.brokers:.2f} / {item.partitions:.2f}" if item else "" for item in growths)
-        lines.append(f"| {event} | {' | '.join(shown)} |")
-    return [*lines, ""]
-
-
-def _text(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:.3g}"
 
 
 def one(case: str) -> Row:
@@ -539,6 +448,7 @@ def report(cases: str, saved: Path | None, *, is_json: bool) -> None:
     content = json.dumps(rows, indent=1) + "\n"
     (RESULTS / f"{title}.json").write_text(content, "utf-8")
     (RESULTS / f"{title}.md").write_text("\n".join(lines), "utf-8")
+    (RESULTS / f"{title}.svg").write_text(chart(rows), "utf-8")
     print(content if is_json else "\n".join(lines))
 
 

@@ -6,7 +6,8 @@ from types import FrameType
 
 import pytest
 
-from bench.growth_cluster import REST, Figures, Growth, Row, fit, measure
+from bench.growth_cluster import measure
+from bench.growth_report import REST, Figures, Growth, Row, fit
 
 pytestmark = pytest.mark.slow
 
