@@ -51,8 +51,9 @@ nightly: $(VENV)/.installed  ## run what `make test` leaves out, then look for f
 FLAKY ?= tests/client tests/robustness tests/process
 
 SEEDS ?= 300
-campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
+campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), a virtual day, then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
+	$(BIN)/python -m tests.sim.long_run 24
 	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q --nightly tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
 		tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
 		tests/streams/test_any_micro_batches.py

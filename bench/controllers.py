@@ -98,8 +98,9 @@ class Receiver:
         """Report no error."""
         return {}
 
-    async def wait_until_gone(self) -> None:
+    async def wait_until_gone(self, reached: Callable[[], None]) -> None:
         """Wait for ever: these brokers end with their sessions."""
+        reached()
         await asyncio.get_running_loop().create_future()
 
     def close(self) -> None:

@@ -5,6 +5,9 @@ that differ by a factor of ten or a hundred: the CPU time of a tiny produce and 
 of a lookup by timestamp, of a start after a clean stop and after kill −9, and memory. `--large`
 adds 10 GB. The costs should not depend on the size of the log, and should grow linearly in
 everything else.
+
+`python -m bench.growth --cluster [--cases 10x1000,30x1000]` measures clusters in the simulator:
+`bench.growth_cluster`. `--output json` prints the data instead of tables, for both.
 """
 
 import argparse
@@ -20,8 +23,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from bench import load, servers
-from bench.compare import Topics, in_process
+from bench import growth_cluster, load, servers
+from bench.contest import Topics, in_process
 from ottla.wire import headers
 from ottla.wire.messages.fetch import FetchResponse
 from ottla.wire.messages.list_offsets import (
@@ -212,7 +215,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="log,partitions,connections")
     parser.add_argument("--large", action="store_true")
+    parser.add_argument("--cluster", action="store_true", help="measure simulated clusters")
+    parser.add_argument("--cases", default=growth_cluster.CASES, help="BROKERSxPARTITIONS,…")
+    parser.add_argument("--rows", type=Path, help="keep rows here; do not measure them again")
+    parser.add_argument("--output", choices=("table", "json"), default="table")
     options = parser.parse_args()
+    if options.cluster:
+        growth_cluster.report(options.cases, options.rows, is_json=options.output == "json")
+        return
     # A test with ten thousand connections needs as many descriptors.
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -224,7 +234,7 @@ def main() -> None:
     }
     entries = {name: kinds[name]() for name in options.only.split(",")}
     lines = [line for rows in entries.values() for line in show(rows)]
-    print("\n".join(lines))
+    print(json.dumps(entries, indent=1) if options.output == "json" else "\n".join(lines))
     stamp = time.strftime("%Y-%m-%d-%H%M%S")
     results = Path(__file__).parent / "results"
     (results / f"growth-{stamp}.md").write_text("\n".join(lines))

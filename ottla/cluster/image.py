@@ -173,31 +173,47 @@ class TopicImage:
 
     def with_partitions(self, changed: Iterable[PartitionImage]) -> "TopicImage":
         """Return the topic with partitions replaced, or appended without a gap."""
-        by_number = {partition.partition: partition for partition in self.partitions}
-        by_number.update((partition.partition, partition) for partition in changed)
-        ordered = tuple(by_number[number] for number in sorted(by_number))
-        assert not ordered or ordered[-1].partition == len(ordered) - 1, "partitions have a gap"
-        return TopicImage(self.name, self.topic_id, ordered)
+        partitions = list(self.partitions)
+        appended: dict[int, PartitionImage] = {}
+        for partition in changed:
+            if partition.partition < len(partitions):
+                partitions[partition.partition] = partition
+            else:
+                appended[partition.partition] = partition
+        partitions += [appended[number] for number in sorted(appended)]
+        is_complete = not appended or partitions[-1].partition == len(partitions) - 1
+        assert is_complete, "partitions have a gap"
+        return TopicImage(self.name, self.topic_id, tuple(partitions))
+
+    def differences(self, former: "TopicImage") -> list[PartitionImage]:
+        """Return the partitions that are not the same objects as in `former`."""
+        changed = [
+            partition
+            for partition, earlier in zip(self.partitions, former.partitions, strict=False)
+            if partition is not earlier
+        ]
+        return [*changed, *self.partitions[len(former.partitions) :]]
 
     def states(self, *, is_new: bool = False) -> list[PartitionState]:
         """Return every partition as the controller sends it to replicas."""
-        return [
-            PartitionState(
-                topic=self.name,
-                topic_id=self.topic_id,
-                partition=partition.partition,
-                leader=partition.leader,
-                leader_epoch=partition.leader_epoch,
-                isr=partition.isr,
-                replicas=partition.replicas,
-                is_new=is_new,
-                partition_epoch=partition.partition_epoch,
-                adding_replicas=partition.adding_replicas,
-                removing_replicas=partition.removing_replicas,
-                is_recovering=partition.is_recovering,
-            )
-            for partition in self.partitions
-        ]
+        return [self.state(partition, is_new=is_new) for partition in self.partitions]
+
+    def state(self, partition: PartitionImage, *, is_new: bool = False) -> PartitionState:
+        """Return one of its partitions as the controller sends it to replicas."""
+        return PartitionState(
+            topic=self.name,
+            topic_id=self.topic_id,
+            partition=partition.partition,
+            leader=partition.leader,
+            leader_epoch=partition.leader_epoch,
+            isr=partition.isr,
+            replicas=partition.replicas,
+            is_new=is_new,
+            partition_epoch=partition.partition_epoch,
+            adding_replicas=partition.adding_replicas,
+            removing_replicas=partition.removing_replicas,
+            is_recovering=partition.is_recovering,
+        )
 
 
 @dataclass(frozen=True, slots=True)

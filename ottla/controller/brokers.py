@@ -104,11 +104,16 @@ class Brokers:
     def _watch_failures(self, _path: str) -> None:
         self._context.post(lambda term: term.brokers.directories_failed())
 
-    async def planned(self, live: Mapping[int, BrokerImage]) -> ClusterImage:
-        """Return the image with these live brokers, and leaders for partitions without one."""
+    async def planned(
+        self, live: Mapping[int, BrokerImage], affected: frozenset[int] | None = None
+    ) -> ClusterImage:
+        """Return the image with these live brokers, and leaders for partitions without one.
+
+        `affected` are the brokers that have changed since the last plan, None for all.
+        """
         is_unclean, lingering = self._context.is_unclean, self._lingering
         return await self._context.planned(
-            lambda image: planner.plan_brokers(image, live, is_unclean, lingering)
+            lambda image: planner.plan_brokers(image, live, is_unclean, lingering, affected)
         )
 
     async def brokers_changed(self) -> None:
@@ -125,7 +130,8 @@ class Brokers:
             sorted(change.removed),
         )
         before = context.image
-        await context.write_states(await self.planned(live))
+        affected = change.registered | change.removed | (lingering ^ self._lingering)
+        await context.write_states(await self.planned(live, affected))
         for broker_id in change.removed:
             context.outbox.close_lane(broker_id)
         for broker_id in change.registered:

@@ -51,6 +51,10 @@ class TermEvents(Protocol):
         """Handle that every broker has read these change notifications by now."""
         ...
 
+    async def isrs_changed(self) -> None:
+        """Handle that changes of the ISR have not been announced for a while."""
+        ...
+
     async def balance_leaders(self) -> None:
         """Handle that the interval between two checks of the balance of leaders has passed."""
         ...

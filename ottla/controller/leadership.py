@@ -1,5 +1,6 @@
 """Elections by request and reassignments of one controller term. Follows KafkaController."""
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
@@ -11,7 +12,7 @@ from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
 from ottla.controller import events
 from ottla.controller.planning import elections, isr_changes
 from ottla.controller.planning.isr_changes import IsrRequest, IsrResult
-from ottla.controller.planning.notices import Notice
+from ottla.controller.planning.notices import MetadataUpdate, Notice
 from ottla.controller.planning.requests import PartitionChangeResult, Reassignment
 from ottla.controller.term_context import Deliveries, TermContext
 
@@ -23,6 +24,11 @@ else:
     reassignment = deferred_module("ottla.controller.planning.reassignment")
 
 _log = logging.getLogger(__name__)
+
+# Changes of the ISR are announced at most this often. The leader has its decision by then; the
+# other brokers only describe the ISR. When a broker of a large cluster returns, every other broker
+# proposes changes: one announcement to all brokers for each would be most of the controller's work.
+ANNOUNCEMENT_SECONDS = 0.1
 
 
 class Leadership:
@@ -36,6 +42,15 @@ class Leadership:
     ) -> None:
         self._context = context
         self._eligible = eligible
+        # Topics with changes of the ISR that only the leaders know.
+        self._unannounced: set[str] = set()
+        self._announced_at = float("-inf")
+        self._announcement: asyncio.TimerHandle | None = None
+
+    def close(self) -> None:
+        """Cancel what has not been announced."""
+        if self._announcement is not None:
+            self._announcement.cancel()
 
     # -- the ISR ------------------------------------------------------------------------------
 
@@ -52,10 +67,38 @@ class Leadership:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH)
         before = context.image
         results, topics = await context.retried(partial(self._alter_partitions, requests))
-        if topics:
+        if topics and _has_move(before, requests):
             await context.retried(partial(self.complete_moves, topics))
             await self.send_moves(before, topics)
+        else:
+            self._announce_soon(topics)
         return events.Reply(results)
+
+    def _announce_soon(self, topics: Collection[str]) -> None:
+        """Announce the ISRs of topics to all brokers, together with those of a moment before."""
+        self._unannounced.update(topics)
+        if not self._unannounced or self._announcement is not None:
+            return
+        now = self._context.dependencies.clock.monotonic()
+        seconds = self._announced_at + ANNOUNCEMENT_SECONDS - now
+        if seconds <= 0:
+            self.announce_isrs()
+            return
+        post = partial(self._context.post, lambda term: term.isrs_changed())
+        self._announcement = asyncio.get_running_loop().call_later(seconds, post)
+
+    def announce_isrs(self) -> None:
+        """Send every broker the topics whose ISRs have changed."""
+        image = self._context.image
+        self._announcement = None
+        self._announced_at = self._context.dependencies.clock.monotonic()
+        changed = [image.topics[name] for name in self._unannounced if name in image.topics]
+        self._unannounced.clear()
+        if changed:
+            update = MetadataUpdate(None, changed, ())
+            self._context.outbox.send(
+                Notice(broker_id=broker_id, metadata=update) for broker_id in image.brokers
+            )
 
     async def _alter_partitions(
         self, requests: Sequence[IsrRequest]
@@ -198,3 +241,13 @@ class Leadership:
             await self._write_moves(former, topic)
             _log.info("partitions reassigned topic=%s", name)
         return results
+
+
+def _has_move(image: ClusterImage, requests: Iterable[IsrRequest]) -> bool:
+    """Return True if one of these partitions is being reassigned: its move may be complete."""
+    for request in requests:
+        topic = image.topic_by_id(request.topic_id)
+        partition = None if topic is None else topic.partition(request.partition)
+        if partition is not None and partition.is_being_reassigned:
+            return True
+    return False

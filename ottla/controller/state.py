@@ -13,7 +13,6 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.errors import OttlaError
 from ottla.base.rng import Rng
-from ottla.base.slices import Slices
 from ottla.base.uuids import ZERO_UUID, random_uuid, uuid_text
 from ottla.cluster.image import (
     NO_EPOCH,
@@ -227,14 +226,18 @@ async def write(session: Coordination, term: Term, operations: Sequence[Operatio
 
 async def load_brokers(session: Coordination, watch: Watch) -> dict[int, BrokerImage]:
     """Return the registered brokers; `watch` fires when one registers or leaves."""
-    brokers = {}
-    for name in await session.children(BrokerIdsNode.PATH, watch):
-        try:
-            data, stat = await session.get(BrokerIdNode.path(int(name)))
-        except NoNode:
-            continue
-        brokers[int(name)] = BrokerIdNode.decode(int(name), data, stat.czxid)
-    return dict(sorted(brokers.items()))
+    ids = sorted(int(name) for name in await session.children(BrokerIdsNode.PATH, watch))
+    brokers = await _in_parallel(lambda broker_id: _load_broker(session, broker_id), ids)
+    return {broker.id: broker for broker in brokers if broker is not None}
+
+
+async def _load_broker(session: Coordination, broker_id: int) -> BrokerImage | None:
+    """Return a registered broker; None if its registration has ended."""
+    try:
+        data, stat = await session.get(BrokerIdNode.path(broker_id))
+    except NoNode:
+        return None
+    return BrokerIdNode.decode(broker_id, data, stat.czxid)
 
 
 class StoredTopics(NamedTuple):
@@ -331,21 +334,22 @@ async def load_deletions(session: Coordination) -> list[str]:
     return await session.children(DeleteTopicsNode.PATH)
 
 
-async def removable_paths(session: Coordination, topic: str, slices: Slices) -> list[str]:
+async def removable_paths(session: Coordination, topic: str) -> list[str]:
     """Return every node of a topic: the deletion request first, then parents before children."""
     paths = [DeleteTopicsNode.path(topic)]
     config = ConfigNode.path(ConfigNode.TOPICS, topic)
     existing = [path for path in [*paths, config] if await session.exists(path) is not None]
     if await session.exists(TopicNode.path(topic)) is not None:
-        existing += await _subtree(session, TopicNode.path(topic), slices)
+        existing += await _subtree(session, TopicNode.path(topic))
     return existing
 
 
-async def _subtree(session: Coordination, path: str, slices: Slices) -> list[str]:
-    subtree = [path]
-    for name in await session.children(path):
-        subtree += await _subtree(session, f"{path}/{name}", slices)
-        await slices.pause()
+async def _subtree(session: Coordination, path: str) -> list[str]:
+    subtree = level = [path]
+    while level:
+        names = await _in_parallel(session.children, level)
+        level = [f"{parent}/{name}" for parent, of in zip(level, names, strict=True) for name in of]
+        subtree = subtree + level
     return subtree
 
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.base.slices import Slices
 from ottla.cluster.image import BrokerImage, ClusterImage
 from ottla.cluster.zk.port import Coordination, Create
 from ottla.cluster.znodes import DeleteTopicsNode
@@ -155,11 +154,16 @@ class ControllerTerm:
         self._schedule_balance()
         await self.leadership.balance()
 
+    async def isrs_changed(self) -> None:
+        """Announce the ISRs that have changed in the last moments."""
+        self.leadership.announce_isrs()
+
     def leave(self) -> None:
         """Close the outbox; callers that wait for a deletion get NOT_CONTROLLER."""
         if self._balance_timer is not None:
             self._balance_timer.cancel()
         self.brokers.close()
+        self.leadership.close()
         self._context.outbox.close()
         self._configs.close()
         self._deletions.abandon()
@@ -204,8 +208,7 @@ class ControllerTerm:
         await self._context.retried(partial(self._remove_nodes, name))
 
     async def _remove_nodes(self, name: str) -> None:
-        slices = Slices(self._context.dependencies.clock)
-        paths = await state.removable_paths(self._context.session, name, slices)
+        paths = await state.removable_paths(self._context.session, name)
         for write in planner.write_removal(paths):
             await self._context.tree.write(write.operations)
 

@@ -265,8 +265,9 @@ def log_elections(before: ClusterImage, after: ClusterImage) -> None:
             continue
         changed = [
             f"{now.partition}:{old.leader}->{now.leader}"
-            for old, now in zip(former.partitions, topic.partitions, strict=False)
-            if old.leader != now.leader
+            for now in topic.differences(former)
+            for old in (former.partition(now.partition),)
+            if old is not None and old.leader != now.leader
         ]
         if changed:
             partitions_text = ",".join(changed[:_NAMED_MAX])

@@ -1,9 +1,10 @@
 """Requests from one broker to another: one connection, pipelined, responses in request order.
 
 A small response costs one system call. The rest of a larger one is received directly into memory
-of its own, so that the records of a fetch response are views of it and are not copied again. Time
-limits cost no timer of their own: a connection has one for its oldest requests. The caller chooses the version of each request: the brokers
-of a cluster agree on it by configuration, not by negotiation (inter.broker.protocol.version).
+of its own, so that the records of a fetch response are views of it and are not copied again. A
+connection has one timer, for the time limit of its oldest requests. The caller chooses the version
+of each request: the brokers of a cluster agree on it by configuration, not by negotiation
+(inter.broker.protocol.version).
 """
 
 import asyncio
@@ -12,7 +13,7 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from ottla.base.buffers import Buffer
 from ottla.base.errors import ProtocolError
@@ -22,6 +23,9 @@ from ottla.net.transports import LOST
 from ottla.wire.api_keys import APIS
 from ottla.wire.fields import Message
 from ottla.wire.headers import decode_response, encode_request_header, encode_request_parts
+
+if TYPE_CHECKING:
+    from ottla.wire.pieces import Pieces
 
 _SIZE = struct.Struct(">i")
 # A response that is larger comes from a peer that is not a broker.
@@ -151,15 +155,26 @@ class RequestConnection(asyncio.BufferedProtocol):
         self._transport = LOST
 
     def send(
-        self, message: Message, version: int, *, seconds: float = math.inf
+        self,
+        message: Message,
+        version: int,
+        *,
+        seconds: float = math.inf,
+        pieces: "Pieces | None" = None,
     ) -> "asyncio.Future[Message]":
         """Send a request; the future has its response, or ConnectionError (then it is in doubt).
 
         Without a response after `seconds` it has TimeoutError, and the connection is closed,
-        because responses come in request order.
+        because responses come in request order. `pieces` are elements that have been encoded
+        before; only fields of a fixed size precede them.
         """
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
-        parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        if pieces is None:
+            parts = encode_request_parts(message, version, self._last_id, self._client_id)
+        else:
+            request, last_id = type(message), self._last_id
+            header = encode_request_header(request, version, last_id, self._client_id)
+            parts = pieces.parts_after_fixed(message, header)
         return self._send(type(message), version, parts, seconds)
 
     def send_body(
@@ -308,8 +323,10 @@ class RequestChannel:
         if self.is_closed:
             self._connection.close()
 
-    async def request(self, message: Message, version: int, *, seconds: float) -> Message:
-        """Send a request and return its response.
+    async def request(
+        self, message: Message, version: int, *, seconds: float, pieces: "Pieces | None" = None
+    ) -> Message:
+        """Send a request, with `pieces` as in `RequestConnection.send`; return its response.
 
         Raises OSError if the broker cannot be reached or the connection is lost, and TimeoutError
         (an OSError, too) after `seconds`, which closes the connection because responses come in
@@ -317,11 +334,11 @@ class RequestChannel:
         """
         known = self._connection
         if known is not None and not known.is_lost:
-            return await known.send(message, version, seconds=seconds)
+            return await known.send(message, version, seconds=seconds, pieces=pieces)
         try:
             async with asyncio.timeout(seconds):
                 connection = await self.connect()
-                return await connection.send(message, version)
+                return await connection.send(message, version, pieces=pieces)
         except TimeoutError:
             self.disconnect()
             raise

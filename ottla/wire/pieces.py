@@ -66,6 +66,17 @@ class Pieces:
         head = header + around[:count_at] + self._count(self.count)
         return [head, *self._encoded, around[rest_at:]]
 
+    def parts_after_fixed(self, message: Message, header: bytes) -> list[Buffer]:
+        """Return the same as `parts` in less time, for a message that has no elements itself.
+
+        Only fields of a fixed size may precede the elements.
+        """
+        if self._blank is None:
+            return self.parts(message, header)
+        around = schema.encode(message, self._version)
+        head = header + around[: self._blank.count_at] + self._count(self.count)
+        return [head, *self._encoded, around[self._blank.rest_at :]]
+
     def _place(self, message: Message) -> _Place:
         setattr(message, self._field, [self._first])
         one = schema.encode(message, self._version)

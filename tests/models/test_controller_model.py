@@ -71,7 +71,10 @@ class ControllerModel(RuleBasedStateMachine):
             self.states.pop(key)
         for key in change.registered:
             self.images[key], self.states[key] = ClusterImage(), {}
-        after = planner.plan_brokers(self.image, registered, self.unclean.__contains__)
+        is_unclean = self.unclean.__contains__
+        after = planner.plan_brokers(self.image, registered, is_unclean)
+        affected = change.registered | change.removed
+        assert planner.plan_brokers(self.image, registered, is_unclean, (), affected) == after
         for topic in after.topics.values():
             former_partitions = self.image.topics[topic.name].partitions
             for former, item in zip(former_partitions, topic.partitions, strict=True):

@@ -17,7 +17,7 @@ from ottla.controller.planning.requests import TopicRequest
 from ottla.controller.state import StaleController, load_topics
 from ottla.server.brokers.channels import Channels
 from ottla.server.brokers.process_watch import Registration
-from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.brokers.remote import RemoteBroker, UpdatesUnderWay
 from ottla.server.current import Contacts
 from ottla.testing.sim.world import World
 from ottla.wire.messages.delete_topics import (
@@ -310,7 +310,8 @@ def test_a_controller_that_was_replaced_is_fenced(seed: int) -> None:
         channels = Channels(net, SeededRng(seed), 1, secret)
         channel = channels.open("b2", PORT, purpose="controller")
         registration = Registration(1, 0, channel.host, channel.port)
-        port = RemoteBroker(net, cluster.clock, channel, registration, Contacts(lambda: None))
+        contacts, under_way = Contacts(lambda: None), UpdatesUnderWay()
+        port = RemoteBroker(net, cluster.clock, channel, registration, contacts, under_way)
         with pytest.raises(ApiError) as refused:
             await port.update_metadata(fence, MetadataUpdate({}, (), ()))
         assert refused.value.code is ErrorCode.STALE_CONTROLLER_EPOCH

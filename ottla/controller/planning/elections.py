@@ -57,9 +57,15 @@ def unclean(before: ClusterImage, after: ClusterImage) -> list[TopicPartition]:
         former = before.topics.get(name)
         if former is None or former is topic:
             continue
-        for old, now in zip(former.partitions, topic.partitions, strict=False):
+        for now in topic.differences(former):
+            old = former.partition(now.partition)
             # A partition that never had a leader had no replica in sync either.
-            if now.leader != NO_LEADER and old.isr and now.leader not in old.isr:
+            if (
+                old is not None
+                and now.leader != NO_LEADER
+                and old.isr
+                and now.leader not in old.isr
+            ):
                 found.append((name, now.partition))
     return found
 

@@ -67,20 +67,26 @@ def plan_brokers(
     after: Mapping[int, BrokerImage],
     is_unclean: IsUnclean,
     lingering: Collection[int] = (),
+    affected: frozenset[int] | None = None,
 ) -> ClusterImage:
     """Return the image after brokers registered or left, with new leaders for their partitions.
 
     A restarted broker is treated as one that left first: it may lose leaderships, and its replicas
-    start over. `lingering` are registered brokers whose process has ended.
+    start over. `lingering` are registered brokers whose process has ended. If the image is the
+    result of a former plan, only partitions of the `affected` brokers and those without a leader
+    can change.
     """
     change = compare_brokers(image.brokers, after)
     # Even if no broker left: `image` may have been loaded without the restarted ones. A broker that
     # registers now may be the last member of an ISR, so unclean elections wait until it is counted.
     without_removed = _elect_where_needed(
-        _without_failures(image, change).with_brokers(removed=change.removed), _never, lingering
+        _without_failures(image, change).with_brokers(removed=change.removed),
+        _never,
+        lingering,
+        affected,
     )
     joined = without_removed.with_brokers(after[key] for key in sorted(change.registered))
-    return _in_one_step(image, _elect_where_needed(joined, is_unclean, lingering))
+    return _in_one_step(image, _elect_where_needed(joined, is_unclean, lingering, affected))
 
 
 def _never(_topic: str) -> bool:
@@ -90,22 +96,21 @@ def _never(_topic: str) -> bool:
 def _without_failures(image: ClusterImage, change: BrokerChange) -> ClusterImage:
     """Return the image without failures from before a restart: the broker reports them again."""
     forgotten = change.registered | change.removed
-    changed = [
-        topic.with_partitions(
+    changed = []
+    for topic in image.topics.values():
+        failed = [partition for partition in topic.partitions if partition.failed_replicas]
+        restarted = [
             replace(
                 partition,
                 failed_replicas=tuple(
                     key for key in partition.failed_replicas if key not in forgotten
                 ),
             )
-            for partition in topic.partitions
+            for partition in failed
             if not forgotten.isdisjoint(partition.failed_replicas)
-        )
-        for topic in image.topics.values()
-        if any(
-            not forgotten.isdisjoint(partition.failed_replicas) for partition in topic.partitions
-        )
-    ]
+        ]
+        if restarted:
+            changed.append(topic.with_partitions(restarted))
     return image.with_topics(changed) if changed else image
 
 
@@ -151,7 +156,8 @@ def _in_one_step(before: ClusterImage, after: ClusterImage) -> ClusterImage:
         changed.append(
             topic.with_partitions(
                 replace(partition, leader_epoch=earlier.leader_epoch + 1)
-                for earlier, partition in zip(former.partitions, topic.partitions, strict=True)
+                for partition in topic.differences(former)
+                for earlier in (former.partitions[partition.partition],)
                 if partition.leader_epoch > earlier.leader_epoch + 1
             )
         )
@@ -176,18 +182,25 @@ def plan_elections(
 
 
 def _elect_where_needed(
-    image: ClusterImage, is_unclean: IsUnclean, lingering: Collection[int]
+    image: ClusterImage,
+    is_unclean: IsUnclean,
+    lingering: Collection[int],
+    affected: frozenset[int] | None = None,
 ) -> ClusterImage:
     changed = [
         elected
         for topic in image.topics.values()
-        if (elected := _with_leaders(topic, image, is_unclean, lingering)) is not None
+        if (elected := _with_leaders(topic, image, is_unclean, lingering, affected)) is not None
     ]
     return image.with_topics(changed) if changed else image
 
 
 def _with_leaders(
-    topic: TopicImage, image: ClusterImage, is_unclean: IsUnclean, lingering: Collection[int]
+    topic: TopicImage,
+    image: ClusterImage,
+    is_unclean: IsUnclean,
+    lingering: Collection[int],
+    affected: frozenset[int] | None = None,
 ) -> TopicImage | None:
     """Return the topic after its elections; None if no partition changes."""
 
@@ -195,9 +208,16 @@ def _with_leaders(
         # A registered member of the ISR may return with every acknowledged record.
         return is_unclean(topic.name) and not any(key in lingering for key in partition.isr)
 
+    candidates: Iterable[PartitionImage] = topic.partitions
+    if affected is not None:
+        candidates = [
+            partition
+            for partition in topic.partitions
+            if partition.leader == NO_LEADER or not affected.isdisjoint(partition.replicas)
+        ]
     partitions = [
         after
-        for partition in topic.partitions
+        for partition in candidates
         if (after := _partition_elected(partition, image.brokers, may_be_unclean)) is not partition
     ]
     return topic.with_partitions(partitions) if partitions else None
@@ -299,7 +319,8 @@ def topic_states(before: TopicImage, after: TopicImage, controller_epoch: int) -
     operations: list[Operation] = []
     written: list[PartitionImage] = []
     parents: list[str] = []
-    for former, partition in zip(before.partitions, after.partitions, strict=True):
+    for partition in after.differences(before):
+        former = before.partitions[partition.partition]
         if leader_and_isr(former) == leader_and_isr(partition):
             continue
         if partition_status(former, ()) is PartitionStatus.NEW:
@@ -353,7 +374,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
         if former is None:
             states += topic.states(is_new=True)
             continue
-        for partition, state in zip(topic.partitions, topic.states(), strict=True):
+        for partition in topic.differences(former):
             earlier = former.partition(partition.partition)
             is_new = partition_status(earlier, ()) in (
                 PartitionStatus.NON_EXISTENT,
@@ -362,7 +383,7 @@ def _new_states(before: ClusterImage, changed: Iterable[TopicImage]) -> list[Par
             # Every decision of the controller has a new leader epoch. Offline replicas and an ISR
             # that the leader proposed itself are metadata.
             if earlier is None or is_new or _decision(partition) != _decision(earlier):
-                states.append(replace(state, is_new=is_new))
+                states.append(topic.state(partition, is_new=is_new))
     return states
 
 

@@ -35,7 +35,7 @@ from ottla.server.brokers.controller_link import ControllerLink
 from ottla.server.brokers.isr_proposals import IsrProposals
 from ottla.server.brokers.peers import Peers
 from ottla.server.brokers.process_watch import Registration
-from ottla.server.brokers.remote import RemoteBroker
+from ottla.server.brokers.remote import RemoteBroker, UpdatesUnderWay
 from ottla.server.brokers.replication import isr_updates_of
 from ottla.server.brokers.stray_replicas import StrayReplicas
 from ottla.server.brokers.topics_elsewhere import TopicsElsewhere
@@ -98,6 +98,7 @@ class BrokerMembership:
         self._connect = connect
         self._groups = groups
         self._environment = environment
+        self._updates_under_way = UpdatesUnderWay()
         self._session = session
         # Called with the reason when another process has registered this broker's id.
         self.on_deposed: Callable[[ConfigError], None] = lambda error: None
@@ -222,7 +223,12 @@ class BrokerMembership:
             broker.id, broker.epoch, address.host, address.port, registered_ms
         )
         return RemoteBroker(
-            environment.net, environment.clock, channel, registration, environment.current.contacts
+            environment.net,
+            environment.clock,
+            channel,
+            registration,
+            environment.current.contacts,
+            self._updates_under_way,
         )
 
     def _image_changed(self, update: MetadataUpdate) -> None:

@@ -5,19 +5,21 @@ neither broker's loop is busy with it for long. Follows ControllerChannelManager
 RequestSendThread.
 """
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.loading import deferred_module
 from ottla.cluster.image import BrokerImage, PartitionState
 from ottla.controller.planning.notices import Fence, MetadataUpdate, TopicPartition
 from ottla.net.port import Net
 from ottla.net.requests import RequestChannel
 from ottla.server.brokers import states
 from ottla.server.brokers.process_watch import Registration, wait_until_gone
-from ottla.server.brokers.states import SentImage
+from ottla.server.brokers.states import SentImage, TopicDifference
 from ottla.server.current import Contacts
 from ottla.wire.fields import Message
 from ottla.wire.messages.leader_and_isr import (
@@ -34,8 +36,13 @@ from ottla.wire.messages.stop_replica import (
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
-    UpdateMetadataTopicState,
 )
+
+if TYPE_CHECKING:
+    from ottla.wire import pieces
+else:
+    # A cluster of one broker sends nothing.
+    pieces = deferred_module("ottla.wire.pieces")
 
 M = TypeVar("M", bound=Message)
 
@@ -52,10 +59,66 @@ STATES_MAX = 1000
 METADATA_MAX = 1000
 
 
+class EncodedTopics:
+    """The topics of an update, encoded for all brokers that have been sent the same so far.
+
+    Each chunk is encoded when the first broker needs it.
+    """
+
+    def __init__(self, differences: Sequence[TopicDifference], controller_epoch: int) -> None:
+        self._differences = differences
+        self._controller_epoch = controller_epoch
+        self._chunks: list[pieces.Pieces] = []
+        self._rest = states.in_chunks(
+            states.changes_of(differences), controller_epoch, METADATA_MAX
+        )
+
+    def are(self, differences: Sequence[TopicDifference], controller_epoch: int) -> bool:
+        """Return True if these are the topics of the same differences, in the same term."""
+        return (
+            self._controller_epoch == controller_epoch
+            and len(self._differences) == len(differences)
+            and all(map(TopicDifference.is_same, self._differences, differences))
+        )
+
+    def chunk(self, number: int) -> "pieces.Pieces | None":
+        """Return the topics of one request; None after the last."""
+        while len(self._chunks) <= number:
+            topics = next(self._rest, None)
+            if topics is None:
+                return None
+            encoded = pieces.Pieces(UpdateMetadataRequest, UPDATE_METADATA_VERSION, "topic_states")
+            encoded.add(topics)
+            self._chunks.append(encoded)
+        return self._chunks[number]
+
+
+class UpdatesUnderWay:
+    """The encoded topics that are being sent to some brokers, for those that need the same.
+
+    They are forgotten when the last broker has received them.
+    """
+
+    def __init__(self) -> None:
+        self._encoded: weakref.WeakSet[EncodedTopics] = weakref.WeakSet()
+
+    def topics(
+        self, differences: Sequence[TopicDifference], controller_epoch: int
+    ) -> EncodedTopics:
+        """Return these topics, encoded."""
+        for encoded in self._encoded:
+            if encoded.are(differences, controller_epoch):
+                return encoded
+        encoded = EncodedTopics(differences, controller_epoch)
+        self._encoded.add(encoded)
+        return encoded
+
+
 class RemoteBroker:
     """The BrokerPort of another process; one registration of a broker has its own.
 
-    Only what the broker has not been sent yet is sent next. `contacts` is for `wait_until_gone`.
+    Only what the broker has not been sent yet is sent next. `contacts` is for `wait_until_gone`;
+    all ports of a controller share `under_way`.
     """
 
     def __init__(
@@ -65,18 +128,20 @@ class RemoteBroker:
         channel: RequestChannel,
         registration: Registration,
         contacts: Contacts,
+        under_way: UpdatesUnderWay,
     ) -> None:
         self._registration = registration
         self._contacts = contacts
         self._net = net
         self._clock = clock
         self._channel = channel
+        self._under_way = under_way
         self._sent = SentImage()
 
     async def introduce(self, fence: Fence, brokers: Mapping[int, BrokerImage]) -> None:
         """Send UpdateMetadata with brokers only."""
         self._sent.brokers = brokers
-        await self._send_metadata(fence, [], states.INTRODUCTION)
+        await self._send_metadata(fence, None, states.INTRODUCTION)
 
     async def apply_leader_and_isr(
         self, fence: Fence, partition_states: Sequence[PartitionState]
@@ -116,29 +181,29 @@ class RemoteBroker:
 
     async def update_metadata(self, fence: Fence, update: MetadataUpdate) -> None:
         """Send UpdateMetadata with the changes since the last request, and with all brokers."""
-        changes = self._sent.changes(update)
-        chunks = states.in_chunks(changes, fence.controller_epoch, METADATA_MAX)
+        differences = self._sent.differences(update)
+        encoded = self._under_way.topics(differences, fence.controller_epoch)
         if update.brokers is not None:
             self._sent.brokers = update.brokers
-        topics = next(chunks, [])
-        for following in chunks:
+        number = 0
+        topics = encoded.chunk(number)
+        while (following := encoded.chunk(number + 1)) is not None:
             await self._send_metadata(fence, topics, states.PART)
-            topics = following
+            topics, number = following, number + 1
         await self._send_metadata(fence, topics, states.FULL if update.is_complete else 0)
         self._sent.sent(update)
 
-    async def _send_metadata(
-        self, fence: Fence, topics: list[UpdateMetadataTopicState], kind: int
-    ) -> None:
+    async def _send_metadata(self, fence: Fence, topics: "pieces.Pieces | None", kind: int) -> None:
         request = UpdateMetadataRequest(
             controller_id=fence.controller_id,
             type=kind,
             controller_epoch=fence.controller_epoch,
             broker_epoch=fence.broker_epoch,
-            topic_states=topics,
             live_brokers=states.live_brokers(self._sent.brokers.values()),
         )
-        response = await self._request(request, UPDATE_METADATA_VERSION, UpdateMetadataResponse)
+        response = await self._request(
+            request, UPDATE_METADATA_VERSION, UpdateMetadataResponse, topics
+        )
         _check(response.error_code)
 
     async def stop_replicas(
@@ -187,9 +252,17 @@ class RemoteBroker:
         """Close the connection."""
         self._channel.close()
 
-    async def _request(self, message: Message, version: int, response: type[M]) -> M:
+    async def _request(
+        self,
+        message: Message,
+        version: int,
+        response: type[M],
+        elements: "pieces.Pieces | None" = None,
+    ) -> M:
         try:
-            reply = await self._channel.request(message, version, seconds=TIMEOUT_SECONDS)
+            reply = await self._channel.request(
+                message, version, seconds=TIMEOUT_SECONDS, pieces=elements
+            )
         except OSError as error:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         self._contacts.connected(self._registration.broker_id, self._registration)

@@ -104,6 +104,28 @@ class TopicChange(NamedTuple):
     is_deleted: bool = False
 
 
+class TopicDifference(NamedTuple):
+    """A topic, and what a broker has been sent of it; `is_deleted` if it no longer exists."""
+
+    topic: TopicImage
+    former: TopicImage | None
+    is_deleted: bool = False
+
+    def is_same(self, other: "TopicDifference") -> bool:
+        """Return True if both have the same objects."""
+        is_same_topic = self.topic is other.topic and self.former is other.former
+        return is_same_topic and self.is_deleted == other.is_deleted
+
+
+def changes_of(differences: Iterable[TopicDifference]) -> Iterator[TopicChange]:
+    """Yield the partitions to send of each topic."""
+    for topic, former, is_deleted in differences:
+        if former is None:
+            yield TopicChange(topic, topic.partitions, is_deleted)
+        elif changed := topic.differences(former):
+            yield TopicChange(topic, changed)
+
+
 class SentImage:
     """The topics and brokers that a broker has been sent; only the difference is sent next."""
 
@@ -111,8 +133,11 @@ class SentImage:
         self.brokers: Mapping[int, BrokerImage] = {}
         self._topics: dict[str, TopicImage] = {}
 
-    def changes(self, update: MetadataUpdate) -> Iterator[TopicChange]:
-        """Yield what the broker does not know yet; deletions first, since a name can be used again."""
+    def differences(self, update: MetadataUpdate) -> "list[TopicDifference]":
+        """Return the topics that the broker does not know yet as they are.
+
+        Deletions are first, since a name can be used again.
+        """
         topics = self._topics
         deleted = set(update.deleted)
         if update.is_complete:
@@ -120,20 +145,19 @@ class SentImage:
         for topic in update.changed:
             if topic.name in topics and topics[topic.name].topic_id != topic.topic_id:
                 deleted.add(topic.name)
-        for name in sorted(deleted & topics.keys()):
-            yield TopicChange(topics[name], topics[name].partitions, is_deleted=True)
+        differences = [
+            TopicDifference(topics[name], None, is_deleted=True)
+            for name in sorted(deleted & topics.keys())
+        ]
         for topic in update.changed:
             former = None if topic.name in deleted else topics.get(topic.name)
-            if former is None:
-                yield TopicChange(topic, topic.partitions)
-            elif former is not topic:
-                changed = [
-                    partition
-                    for partition in topic.partitions
-                    if partition is not former.partition(partition.partition)
-                ]
-                if changed:
-                    yield TopicChange(topic, changed)
+            if former is not topic:
+                differences.append(TopicDifference(topic, former))
+        return differences
+
+    def changes(self, update: MetadataUpdate) -> Iterator[TopicChange]:
+        """Yield what the broker does not know yet."""
+        return changes_of(self.differences(update))
 
     def sent(self, update: MetadataUpdate) -> None:
         """Note that the broker knows an update."""
@@ -241,9 +265,11 @@ class ReceivedUpdate:
 
 
 def _with(topic: TopicImage, partitions: Sequence[PartitionImage]) -> TopicImage:
-    numbers = {partition.partition for partition in (*topic.partitions, *partitions)}
+    count = len(topic.partitions)
+    numbers = {partition.partition for partition in partitions}
     # A controller sends the partitions of a new topic in order.
-    if numbers and (min(numbers) < 0 or max(numbers) >= len(numbers)):
+    new = sorted(number for number in numbers if number >= count)
+    if min(numbers, default=0) < 0 or new != list(range(count, count + len(new))):
         raise ApiError(ErrorCode.INVALID_REQUEST, f"the partitions of {topic.name} have a gap")
     return topic.with_partitions(partitions)
 

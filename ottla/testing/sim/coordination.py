@@ -20,6 +20,7 @@ from ottla.base.tasks import Tasks
 from ottla.cluster.zk.embedded import SESSION_TIMEOUT_MS, EmbeddedSession, EmbeddedTree
 from ottla.cluster.zk.port import (
     ANY_VERSION,
+    Check,
     ConnectionSuspended,
     CoordinationError,
     Create,
@@ -51,6 +52,8 @@ class SimCoordination:
         self.network = network
         self.clock = clock
         self.tree = EmbeddedTree(SimFileSystem(Disk(), clock=clock), clock)
+        # The nodes that all sessions have read and written since the beginning.
+        self.reads_count = self.writes_count = 0
         self._sessions: list[SimSession] = []
         self._outside = contextvars.copy_context()
 
@@ -149,14 +152,17 @@ class SimSession:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
+        self._coordination.reads_count += 1
         return await self._call(path, lambda: self._inner.get(path, self._watch(watch)))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""
+        self._coordination.reads_count += 1
         return await self._call(path, lambda: self._inner.exists(path, self._watch(watch)))
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names of the children, sorted; the watch fires when one comes or goes."""
+        self._coordination.reads_count += 1
         return await self._call(path, lambda: self._inner.children(path, self._watch(watch)))
 
     async def create(
@@ -169,6 +175,7 @@ class SimSession:
 
     async def ensure(self, path: str) -> None:
         """Create the node and its parents, empty, if they do not exist."""
+        self._coordination.writes_count += 1
         await self._call(path, lambda: self._inner.ensure(path))
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
@@ -183,6 +190,8 @@ class SimSession:
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """Apply all operations or none; raise the error of the first that fails."""
+        writes_count = sum(not isinstance(operation, Check) for operation in operations)
+        self._coordination.writes_count += writes_count
         path = operations[0].path if operations else "/"
         return await self._call(path, lambda: self._inner.multi(operations))
 

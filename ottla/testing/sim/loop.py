@@ -201,6 +201,8 @@ class SimLoop(base_events.BaseEventLoop):
         self._skipped = asyncio.Handle(lambda: None, (), self)
         self._skipped.cancel()
         self.failures: list[dict[str, Any]] = []
+        # Called before each step with the process that it belongs to, None for the world itself.
+        self.watch_step: Callable[[Process | None], None] | None = None
         self.set_exception_handler(lambda _, context: self.failures.append(context))
         self.set_task_factory(_make_task)  # type: ignore[arg-type]
 
@@ -237,6 +239,8 @@ class SimLoop(base_events.BaseEventLoop):
         self._steps += 1
         if self._steps > STEPS_AT_ONE_MOMENT_MAX:
             raise Deadlock("the clock does not move, but tasks keep running: " + _name_of(handle))
+        if self.watch_step is not None:
+            self.watch_step(process)
         return handle
 
     def _describe_waiting(self) -> str:

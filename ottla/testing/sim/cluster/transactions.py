@@ -64,16 +64,16 @@ class TransactionalProducer(Worker):
         while not self.work.is_over or self._identity is None:
             try:
                 if self._identity is None:
-                    await self._initialize()
+                    await self.initialize()
                 if not self.work.is_over:
-                    await self._transact()
+                    await self.transact()
                 await self.client.clock.sleep((20 + self.rng.below(150)) / 1000)
             except Unavailable as error:
                 self.state = str(error)
                 await self.client.pause()
         self.client.close()
 
-    async def _initialize(self) -> None:
+    async def initialize(self) -> None:
         """Get a new epoch; an earlier transaction ends before the response."""
         request = init_producer_id.InitProducerIdRequest(
             transactional_id=self.name, transaction_timeout_ms=_TIMEOUT_MS
@@ -83,7 +83,8 @@ class TransactionalProducer(Worker):
         self._identity = Identity(response.producer_id, response.producer_epoch)
         self._sequences.clear()
 
-    async def _transact(self) -> None:
+    async def transact(self) -> None:
+        """Run one transaction to its end."""
         name = f"{self.name}.{self._count}"
         self._count += 1
         outcomes = self.work.history.outcomes

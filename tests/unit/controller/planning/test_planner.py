@@ -1,5 +1,6 @@
 """The images, writes and notices after brokers have joined or left."""
 
+import sys
 from dataclasses import replace
 
 from ottla.cluster.image import (
@@ -51,6 +52,22 @@ def test_the_next_in_sync_replica_leads_when_the_leader_dies() -> None:
     after = only(planner.plan_brokers(image(P0), brokers(2, 3), is_clean))
     assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 6)
     assert after.offline_replicas == (1,)
+
+
+def test_a_plan_for_one_broker_looks_only_at_its_partitions() -> None:
+    """Thousands of partitions on other brokers cost no calls when a broker leaves."""
+    others = [PartitionImage(n, 4, 0, isr=(4, 5), replicas=(4, 5)) for n in range(1, 2000)]
+    before = image(P0, *others, live=(1, 2, 3, 4, 5))
+    after = brokers(2, 3, 4, 5)
+    calls: list[str] = []
+    sys.setprofile(lambda _, event, __: calls.append(event) if event == "call" else None)
+    try:
+        planned = planner.plan_brokers(before, after, is_clean, (), frozenset({1}))
+    finally:
+        sys.setprofile(None)
+    assert planned == planner.plan_brokers(before, after, is_clean)
+    assert planned.topics["t"].partitions[0].leader == 2
+    assert len(calls) < 200
 
 
 def test_a_replica_on_a_failed_disk_neither_leads_nor_is_in_sync() -> None:
