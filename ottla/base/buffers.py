@@ -21,6 +21,10 @@ class RangeSource(Protocol):
         """Read off the event loop; the result is the same as of `read_at`."""
         ...
 
+    def note_failure(self) -> None:
+        """Note that the file could not be read while it was sent."""
+        ...
+
     def is_cached(self, position: int, size_bytes: int) -> bool:
         """Return whether `read_at` would return without waiting for a device."""
         ...

@@ -49,6 +49,10 @@ class NotCached(Exception):
     """The bytes are not in memory, and the caller does not wait for a device."""
 
 
+class NotSendable(Exception):
+    """The bytes cannot be sent from the file; a read of them finds out why."""
+
+
 @runtime_checkable
 class File(Protocol):
     """An open file. Appends go to its end; reads and writes by position do not move a file pointer."""
@@ -70,7 +74,10 @@ class File(Protocol):
         ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
-        """Return a part of the file that can be sent later, even if the file is closed by then."""
+        """Return a part of the file that can be sent later, even if the file is closed by then.
+
+        Raises NotSendable if the file has become shorter, or if sending it has failed.
+        """
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -287,10 +294,11 @@ class Descriptor:
     RangeSource.
     """
 
-    __slots__ = ("__weakref__", "_fd")
+    __slots__ = ("__weakref__", "_fd", "has_failed")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self.has_failed = False
 
     def fileno(self) -> int:
         """Return the descriptor, for sendfile."""
@@ -304,6 +312,10 @@ class Descriptor:
         """Read in the loop's thread pool; the result is the same as of `read_at`."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(None, self.read_at, position, size_bytes)
+
+    def note_failure(self) -> None:
+        """Send no more of the file: reads raise the error where it can be reported."""
+        self.has_failed = True
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
         """Return True if the page cache contains the bytes."""
@@ -407,6 +419,9 @@ class RealFile:
     def range_at(self, position: int, size_bytes: int) -> FileRange:
         """Return a part of the file that keeps the descriptor open."""
         assert self._descriptor is not None, "the file is closed"
+        end = position + size_bytes
+        if self._descriptor.has_failed or os.fstat(self._fd).st_size < end:
+            raise NotSendable
         return FileRange(self._descriptor, position, size_bytes)
 
     def write_at(self, position: int, data: Buffer) -> None:

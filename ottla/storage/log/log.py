@@ -11,7 +11,7 @@ from bisect import bisect_right
 
 from ottla.base.buffers import Buffer, FileRange
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import NotCached
+from ottla.base.files import NotCached, NotSendable
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX
@@ -210,6 +210,15 @@ class Log(LogState):
                 return fetched
         except NotCached:
             return None
+        except NotSendable:
+            # Whole batches before the damage are served, and then the error.
+            return self.read(
+                offset,
+                max_bytes,
+                max_offset=max_offset,
+                at_least_one=at_least_one,
+                only_if_cached=only_if_cached,
+            )
         except OSError as error:
             raise self.fail(error) from error
         active = self.active
