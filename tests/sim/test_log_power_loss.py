@@ -197,6 +197,33 @@ class Life:
             return False
         return True
 
+    def restart(self, change: int, *, is_clean: bool) -> bool:
+        """Write segments in a second run, which loses power at the n-th change; return True if it
+        reached its end.
+        """
+        self.directories = self.open()
+        log = self.directories.create("t", 0, TOPIC_ID, self.config)
+        self.log, self.is_created = log, True
+        # Only of the first segment.
+        for number in range(2):
+            self.append(b"a%d" % number)
+        self.flush()
+        (self.directories.close if is_clean else self.directories.abandon)()
+        self.files = self.files if is_clean else self.files.kill()
+        self.directories = self.open()
+        reopened = self.directories.get("t", 0)
+        assert reopened is not None
+        self.log, self.last = reopened, None
+        self.files.faults.lose_power_at(change)
+        try:
+            for number in range(40):
+                self.append(b"b%d" % number, 1, 2)
+                if number == 25:
+                    self.flush()
+        except KeyboardInterrupt:
+            return False
+        return True
+
     # The conditions that must hold afterwards
 
     def check(self) -> None:
@@ -304,3 +331,21 @@ def test_crash_during_recovery_is_recovered(seed: int) -> None:
         life.files = life.files.power_loss(SeededRng(second * 1000 + seed))
         life.check()
     assert second > 1
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rolls_after_a_restart_leave_no_gap(kind: str, is_clean: bool) -> None:
+    """A roll does not sync the names of earlier segments, unless the log could lose its first."""
+    change, ended = 0, False
+    while not ended:
+        change += 1
+        for seed in range(SEEDS):
+            life = Life(**KINDS[kind])
+            ended = life.restart(change, is_clean=is_clean)
+            life.files = life.files.power_loss(SeededRng(change * 1000 + seed))
+            try:
+                life.check()
+            except AssertionError as error:
+                raise AssertionError(f"change {change}, seed {seed}: {error}") from error
+    assert change > 40

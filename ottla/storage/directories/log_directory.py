@@ -416,6 +416,7 @@ class LogDirectory:
     async def flush_due(self) -> None:
         """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
 
+        The names of files that the next roll relies on become durable as well.
         Descriptors of sealed segments are closed, because their number on a broker is unlimited.
         """
         slices = Slices(self._dependencies.clock)
@@ -428,6 +429,8 @@ class LogDirectory:
                     await log.durability.flush_in_background()
                 elif log.durability.owes_sealed():
                     await log.durability.flush_in_background(sealed_only=True)
+                elif log.durability.owes_names():
+                    await log.durability.sync_names_in_background()
                 if log.segments_count > 1:
                     log.deletion.close_idle_files()
             except (OSError, StorageError):

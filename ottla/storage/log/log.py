@@ -52,7 +52,7 @@ class Log(LogState):
         dependencies: Dependencies,
     ) -> None:
         super().__init__(topic, partition, topic_id, config, loaded, dependencies)
-        self.durability = Durability(self)
+        self.durability = Durability(self, has_durable_names=loaded.has_durable_names)
         self.rolling = Rolling(self, self.durability)
         self.truncation = Truncation(self, self.durability, self.rolling)
         self.deletion = Deletion(self, self.rolling, self.truncation)

@@ -59,6 +59,7 @@ class LoadedLog(NamedTuple):
 
     `recovered` are the segments (by base offset) that were read again because they may not have
     been on the disk; `rebuilt` names files that were lost or damaged and have been rebuilt.
+    `has_durable_names`: no crash can lose the folder or a name in it.
     """
 
     directory: str
@@ -71,6 +72,7 @@ class LoadedLog(NamedTuple):
     truncation: Truncation | None = None
     recovered: tuple[int, ...] = ()
     rebuilt: tuple[str, ...] = ()
+    has_durable_names: bool = False
 
 
 SetAside = Callable[[list[Segment]], None]
@@ -196,6 +198,8 @@ class _Loading:
             self.truncation,
             tuple(sorted(self.recovered)),
             tuple(self.rebuilt),
+            # The flush of the last records was one of the names, too.
+            self.expected.is_clean and not self.recovered and self.segments[-1].size_bytes > 0,
         )
 
     # Segments
