@@ -10,6 +10,10 @@ from typing import Protocol
 Buffer = bytes | bytearray | memoryview
 
 
+class NotSendable(Exception):
+    """A file has become shorter, or could not be sent; a read of the bytes finds out why."""
+
+
 class RangeSource(Protocol):
     """The open file of a `FileRange`; it stays open while it is referenced."""
 

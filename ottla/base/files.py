@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.descriptors import SPARES
 from ottla.base.loading import deferred_module
 
@@ -41,16 +41,11 @@ _log = logging.getLogger(__name__)
 # struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
-
 _FILE_MODE, _FOLDER_MODE, _OF_OWNER = 0o600, 0o700, 0o700
 
 
 class NotCached(Exception):
     """The bytes are not in memory, and the caller does not wait for a device."""
-
-
-class NotSendable(Exception):
-    """The bytes cannot be sent from the file; a read of them finds out why."""
 
 
 @runtime_checkable
@@ -74,10 +69,7 @@ class File(Protocol):
         ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
-        """Return a part of the file that can be sent later, even if the file is closed by then.
-
-        Raises NotSendable if the file has become shorter, or if sending it has failed.
-        """
+        """Return a part of the file to send later, even if it is closed then; see NotSendable."""
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -314,7 +306,7 @@ class Descriptor:
         return loop.run_in_executor(None, self.read_at, position, size_bytes)
 
     def note_failure(self) -> None:
-        """Send no more of the file: reads raise the error where it can be reported."""
+        """Send no more of the file: the next read reports the error."""
         self.has_failed = True
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
@@ -419,8 +411,7 @@ class RealFile:
     def range_at(self, position: int, size_bytes: int) -> FileRange:
         """Return a part of the file that keeps the descriptor open."""
         assert self._descriptor is not None, "the file is closed"
-        end = position + size_bytes
-        if self._descriptor.has_failed or os.fstat(self._fd).st_size < end:
+        if self._descriptor.has_failed or os.fstat(self._fd).st_size < position + size_bytes:
             raise NotSendable
         return FileRange(self._descriptor, position, size_bytes)
 

@@ -153,12 +153,12 @@ class StrayLogs:
 def _report(folder: str, stray: Stray) -> None:
     if stray.reason.is_doubtful:
         _log.error(
-            "%s and is not served, restore it with `ottla log repair` or delete it "
-            "partition=%s-%d path=%s bytes=%d",
-            stray.reason.sentence,
+            "log is not served, restore it with `ottla log repair` or delete it partition=%s-%d "
+            "path=%s bytes=%d reason=%s",
             *stray.key,
             folder,
             stray.size_bytes,
+            stray.reason.sentence,
         )
     else:
         _log.warning("stray log is not served path=%s bytes=%d", folder, stray.size_bytes)

@@ -9,9 +9,9 @@ LocalLog.
 import struct
 from bisect import bisect_right
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import NotCached, NotSendable
+from ottla.base.files import NotCached
 from ottla.storage.config import LONG_MAX, LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.files.file_names import TXN_INDEX_SUFFIX

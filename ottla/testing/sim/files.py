@@ -12,9 +12,9 @@ import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.clock import Clock
-from ottla.base.files import NotCached, NotSendable
+from ottla.base.files import NotCached
 from ottla.base.rng import Rng, SeededRng
 from ottla.testing.sim.disk import Disk, NameChange, Stored, StoredFile, StoredFolder
 from ottla.testing.sim.faults import READS, Faults

@@ -3,13 +3,12 @@
 import errno
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ottla.base.buffers import FileRange
+from ottla.base.buffers import FileRange, NotSendable
 from ottla.base.errors import ApiError, ErrorCode, StorageError
-from ottla.base.files import NotSendable, RealFile, RealFileSystem
+from ottla.base.files import RealFile, RealFileSystem, open_descriptor
 from ottla.storage.config import LONG_MAX
 from ottla.storage.log.log import Log
 from ottla.wire.records.batch import peek_size
@@ -93,10 +92,9 @@ class _FailingDisk(RealFileSystem):
     has_failed = False
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
-        file: Any = super().open(path, create=create)
         if self.has_failed and path.endswith(".log"):
-            return _Unreadable(path, file._descriptor)
-        return file
+            return _Unreadable(path, open_descriptor(path))
+        return super().open(path, create=create)
 
 
 def test_read_error_of_the_device_takes_the_log_offline(tmp_path: Path) -> None:
