@@ -10,6 +10,10 @@ from typing import Protocol
 Buffer = bytes | bytearray | memoryview
 
 
+class NotSendable(Exception):
+    """A file has become shorter, or could not be sent; a read of the bytes finds out why."""
+
+
 class RangeSource(Protocol):
     """The open file of a `FileRange`; it stays open while it is referenced."""
 
@@ -19,6 +23,10 @@ class RangeSource(Protocol):
 
     def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
         """Read off the event loop; the result is the same as of `read_at`."""
+        ...
+
+    def note_failure(self) -> None:
+        """Note that the file could not be read while it was sent."""
         ...
 
     def is_cached(self, position: int, size_bytes: int) -> bool:

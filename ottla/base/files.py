@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.descriptors import SPARES
 from ottla.base.loading import deferred_module
 
@@ -40,7 +40,6 @@ _log = logging.getLogger(__name__)
 
 # struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-
 
 _FILE_MODE, _FOLDER_MODE, _OF_OWNER = 0o600, 0o700, 0o700
 
@@ -70,7 +69,7 @@ class File(Protocol):
         ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
-        """Return a part of the file that can be sent later, even if the file is closed by then."""
+        """Return a part of the file to send later, even if it is closed then; see NotSendable."""
         ...
 
     def write_at(self, position: int, data: Buffer) -> None:
@@ -287,10 +286,11 @@ class Descriptor:
     RangeSource.
     """
 
-    __slots__ = ("__weakref__", "_fd")
+    __slots__ = ("__weakref__", "_fd", "has_failed")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
+        self.has_failed = False
 
     def fileno(self) -> int:
         """Return the descriptor, for sendfile."""
@@ -304,6 +304,10 @@ class Descriptor:
         """Read in the loop's thread pool; the result is the same as of `read_at`."""
         loop = asyncio.get_running_loop()
         return loop.run_in_executor(None, self.read_at, position, size_bytes)
+
+    def note_failure(self) -> None:
+        """Send no more of the file: the next read reports the error."""
+        self.has_failed = True
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
         """Return True if the page cache contains the bytes."""
@@ -407,6 +411,8 @@ class RealFile:
     def range_at(self, position: int, size_bytes: int) -> FileRange:
         """Return a part of the file that keeps the descriptor open."""
         assert self._descriptor is not None, "the file is closed"
+        if self._descriptor.has_failed or os.fstat(self._fd).st_size < position + size_bytes:
+            raise NotSendable
         return FileRange(self._descriptor, position, size_bytes)
 
     def write_at(self, position: int, data: Buffer) -> None:

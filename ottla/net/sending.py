@@ -212,6 +212,8 @@ class SendHalf(asyncio.BufferedProtocol):
                     queue.popleft()
                     self._sent_bytes = 0
         except OSError as error:
+            if error.errno == errno.EIO:
+                self._note_failed_read()
             self.drop(f"the response cannot be sent: {error.strerror or error}")
             return
         if queue:
@@ -311,6 +313,7 @@ class SendHalf(asyncio.BufferedProtocol):
             return
         error = done.exception()
         if error is not None or not done.result():
+            self._note_failed_read()
             self.drop(f"the response cannot be read: {error}")
             return
         first = self._queue[0]
@@ -324,6 +327,12 @@ class SendHalf(asyncio.BufferedProtocol):
             self._sent_bytes = 0
         self._transport.write(data)
         self._continue_sending()
+
+    def _note_failed_read(self) -> None:
+        """Let the next fetch read the records into memory: its response reports the error."""
+        part = self._queue[0]
+        if isinstance(part, FileRange):
+            part.source.note_failure()
 
     def _continue_sending(self) -> None:
         """Send more of the queue; `Connection` handles requests again when the queue is empty."""

@@ -1,12 +1,13 @@
 """A change to a cluster, as the audit log stores it, and the confirmation that some need."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 MASKED = "******"
 """The text of a sensitive value."""
@@ -27,6 +28,25 @@ class Change:
     before: Mapping[str, str] = field(default_factory=dict)
     after: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PartlyDone(Generic[K]):
+    """The changes of an operation on several entities, and the errors of the others."""
+
+    changes: dict[K, Change]
+    errors: dict[K, ApiError]
+
+
+def change_each(keys: Iterable[K], change: Callable[[K], Change]) -> PartlyDone[K]:
+    """Change entities one after the other; an ApiError concerns only its entity."""
+    done: PartlyDone[K] = PartlyDone({}, {})
+    for key in keys:
+        try:
+            done.changes[key] = change(key)
+        except ApiError as error:
+            done.errors[key] = error
+    return done
 
 
 _DENIALS = frozenset(

@@ -1,6 +1,6 @@
 """Changes of the options of topics, brokers, groups and subscriptions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ottla.client.admin import configs
 from ottla.client.admin.configs import ConfigEntry, Resource, ResourceType
@@ -25,7 +25,7 @@ def alter(
     `known` are the texts before and after, if the caller has planned the change; otherwise the
     present values are read.
     """
-    before, after = known or _texts(brokers, resource, assign, delete)
+    before, after = known or texts(_entries(brokers, resource), assign, delete)
     configs.alter_config(brokers, resource, assign=assign, delete=delete)
     return Change(
         cluster,
@@ -42,11 +42,17 @@ def _kind(resource: Resource) -> str:
     return resource.type.name.lower().replace("_", "-")
 
 
-def _texts(
-    brokers: Brokers, resource: Resource, assign: Mapping[str, str], delete: Sequence[str]
+def _entries(brokers: Brokers, resource: Resource) -> list[ConfigEntry]:
+    return if_allowed(lambda: configs.describe_config(brokers, resource)) or []
+
+
+def texts(
+    rows: Iterable[ConfigEntry], assign: Mapping[str, str], delete: Sequence[str]
 ) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the texts of options before and after a change; those of unknown ones are masked."""
-    rows = if_allowed(lambda: configs.describe_config(brokers, resource)) or []
+    """Return the texts of options before and after a change, from the present options. Pure.
+
+    Values of sensitive and of unknown options are masked.
+    """
     entries = {row.name: row for row in rows}
     before = {name: _text(entries[name]) for name in (*assign, *delete) if name in entries}
     after = {

@@ -1,9 +1,10 @@
 """Elections of the preferred leaders of partitions, or of unclean ones (KIP-460)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from ottla.base.errors import ErrorCode
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import replicas, topics
 from ottla.client.admin.replicas import ElectionType
 from ottla.client.brokers import Brokers
@@ -52,10 +53,15 @@ def plan(brokers: Brokers, keys: Sequence[Key] | None, *, unclean: bool) -> list
 
 
 class Elected(NamedTuple):
-    """The change of leaders, and the errors of partitions as text, empty for a success."""
+    """The change of leaders, and the result of each partition: None is a success."""
 
     change: Change
-    errors: dict[Key, str]
+    results: dict[Key, ApiError | None]
+
+    @property
+    def errors(self) -> dict[Key, str]:
+        """The errors as text, empty also if another election has chosen the wanted leader."""
+        return {key: _text(error) for key, error in self.results.items()}
 
 
 def execute(
@@ -69,14 +75,24 @@ def execute(
         return Elected(_change([], {}, {}, unclean=unclean, cluster=cluster), {})
     keys = [row.key for row in elections]
     results = replicas.try_elections(brokers, keys, election_type=_kind(unclean))
-    errors = {
-        key: "" if error is None or error.code is ErrorCode.ELECTION_NOT_NEEDED else str(error)
-        for key, error in results.items()
-    }
     before = {row.key: row.leader for row in elections}
-    elected = [key for key in keys if not errors.get(key)]
+    elected = [key for key in keys if not _text(results.get(key))]
     after = if_possible(lambda: _leaders(brokers, elected)) or {}
-    return Elected(_change(elected, before, after, unclean=unclean, cluster=cluster), errors)
+    return Elected(_change(elected, before, after, unclean=unclean, cluster=cluster), results)
+
+
+def try_elect(
+    brokers: Brokers, keys: Sequence[Key] | None, *, unclean: bool, cluster: str = ""
+) -> Elected:
+    """Elect leaders of these partitions without a plan, or of all, and return each result.
+
+    The change names the partitions with a new leader, not the leaders, which are not read.
+    """
+    results = replicas.try_elections(brokers, keys, election_type=_kind(unclean))
+    elected = [key for key, error in results.items() if error is None]
+    change = _change(elected, {}, {}, unclean=unclean, cluster=cluster)
+    names = tuple(f"{topic}-{number}" for topic, number in elected)
+    return Elected(replace(change, notes=names), results)
 
 
 def elect(
@@ -87,6 +103,11 @@ def elect(
     elected = sorted(replicas.elect_leaders(brokers, keys, election_type=_kind(unclean)))
     after = if_possible(lambda: _leaders(brokers, elected)) or {}
     return _change(elected, before, after, unclean=unclean, cluster=cluster)
+
+
+def _text(error: ApiError | None) -> str:
+    is_done = error is None or error.code is ErrorCode.ELECTION_NOT_NEEDED
+    return "" if is_done else str(error)
 
 
 def _kind(unclean: bool) -> ElectionType:

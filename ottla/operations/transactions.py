@@ -58,9 +58,25 @@ def abort(brokers: Brokers, described: TransactionDescription, *, cluster: str =
     ApiError CONCURRENT_TRANSACTIONS if the transaction is still being completed after the timeout.
     """
     name = described.transactional_id
-    admin.fence_producer(brokers, name, timeout_ms=max(1, described.timeout_ms))
+    fence(brokers, name, timeout_ms=max(1, described.timeout_ms))
     after = if_possible(lambda: _facts(admin.describe_transaction(brokers, name))) or {}
     return Change(cluster, "transaction.abort", name, before=_facts(described), after=after)
+
+
+def fence(
+    brokers: Brokers,
+    name: str,
+    *,
+    timeout_ms: int = admin.FENCING_TIMEOUT_MS,
+    cluster: str = "",
+) -> Change:
+    """Fence the producer of a transactional id, which may be unknown (InitProducerId).
+
+    `timeout_ms` applies to the id's next transaction.
+    """
+    producer_id, epoch = admin.fence_producer(brokers, name, timeout_ms=timeout_ms)
+    after = {"producer_id": str(producer_id), "producer_epoch": str(epoch)}
+    return Change(cluster, "transaction.fence", name, after=after)
 
 
 def abort_hanging(

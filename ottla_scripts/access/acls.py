@@ -4,7 +4,6 @@ import sys
 from collections.abc import Iterable
 
 from ottla.base.errors import ApiError, OttlaError
-from ottla.client.admin import acls as admin
 from ottla.client.admin.acls import (
     AccessControlEntry,
     AclBinding,
@@ -12,6 +11,7 @@ from ottla.client.admin.acls import (
     ResourcePattern,
 )
 from ottla.client.brokers import Brokers
+from ottla.operations.access.changes import add_entries, remove_entries
 from ottla.operations.access.entries import (
     Entries,
     bindings_of,
@@ -22,8 +22,10 @@ from ottla.operations.access.entries import (
     filters_of,
     principal_of,
     row_of,
+    row_of_words,
 )
 from ottla.operations.access.patterns import RESOURCE_TYPES, AclRequest, AclRequestError
+from ottla.operations.changes import Change
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import (
     BOOTSTRAP,
@@ -189,17 +191,15 @@ def _pattern_type(options: Options) -> PatternType:
 
 
 def _add(brokers: Brokers, options: Options) -> None:
-    added: list[AclBinding] = []
+    added: list[Change] = []
     entries_by_pattern = entries_to_add(_request(options, _pattern_type(options)))
     for pattern, entries in entries_by_pattern.items():
         known, missing = divided(brokers, pattern, entries)
         if not options.is_json:
             _print_added(pattern, known, missing)
-        if missing:
-            admin.create_acls(brokers, missing)
-            added += missing
+        added += add_entries(brokers, missing)
     if options.is_json:
-        as_json([row_of(binding) for binding in added])
+        as_json([row_of_words(change.after) for change in added])
 
 
 def _print_added(
@@ -216,14 +216,14 @@ def _print_added(
 
 
 def _remove(brokers: Brokers, options: Options) -> None:
-    deleted: list[AclBinding] = []
+    removed: list[Change] = []
     request = _request(options, _pattern_type(options))
     for pattern, entries in entries_of(request).items():
         if not _is_confirmed(options, _question(pattern, entries)):
             continue
-        deleted += admin.delete_acls(brokers, filters_of(pattern, entries))
+        removed += remove_entries(brokers, filters_of(pattern, entries))
     if options.is_json:
-        as_json([row_of(binding) for binding in deleted])
+        as_json([row_of_words(change.before) for change in removed])
 
 
 def _question(pattern: ResourcePattern, entries: list[AccessControlEntry]) -> str:

@@ -11,7 +11,9 @@ from ottla.base.errors import ApiError
 from ottla.client.admin.apache import delegation_tokens as admin
 from ottla.client.admin.apache.delegation_tokens import DelegationToken
 from ottla.client.brokers import Brokers
+from ottla.operations.access import changes
 from ottla.operations.access.tokens import hmac_of, hmac_text, principal_parts, row_of
+from ottla.operations.changes import Change
 from ottla_scripts.exits import RejectedOption, UsageError
 from ottla_scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec, long
 from ottla_scripts.java_errors import java_exception
@@ -92,12 +94,12 @@ def _create(brokers: Brokers, options: Options) -> None:
             f"max-life-time-period :{lifetime_ms}"
         )
     owners = _principals(options, "owner-principal")
-    token = admin.create_delegation_token(
+    token = changes.create_token(
         brokers,
         owner=owners[0] if owners else "",
         renewers=renewers,
         max_lifetime_ms=lifetime_ms,
-    )
+    ).token
     if options.is_json:
         as_json(row_of(token))
         return
@@ -108,9 +110,7 @@ def _create(brokers: Brokers, options: Options) -> None:
 def _renew(brokers: Brokers, options: Options) -> None:
     period_ms = _number(options, "renew-time-period")
     hmac = _hmac(options, f"renew token operation with hmac :{{}} , renew-time-period :{period_ms}")
-    _print_expiry(
-        options, "renew", admin.renew_delegation_token(brokers, hmac, period_ms=period_ms)
-    )
+    _print_expiry(options, "renew", changes.renew_token(brokers, "", hmac, period_ms=period_ms))
 
 
 def _expire(brokers: Brokers, options: Options) -> None:
@@ -118,9 +118,7 @@ def _expire(brokers: Brokers, options: Options) -> None:
     hmac = _hmac(
         options, f"expire token operation with hmac :{{}} , expire-time-period :{period_ms}"
     )
-    _print_expiry(
-        options, "expire", admin.expire_delegation_token(brokers, hmac, period_ms=period_ms)
-    )
+    _print_expiry(options, "expire", changes.expire_token(brokers, "", hmac, period_ms=period_ms))
 
 
 def _describe(brokers: Brokers, options: Options) -> None:
@@ -157,7 +155,8 @@ def _hmac(options: Options, sentence: str) -> bytes:
     return hmac_of(text)
 
 
-def _print_expiry(options: Options, action: str, expiry_ms: int) -> None:
+def _print_expiry(options: Options, action: str, change: Change) -> None:
+    expiry_ms = int(change.after["expiry_ms"])
     if options.is_json:
         as_json({"expiry_ms": expiry_ms})
     else:

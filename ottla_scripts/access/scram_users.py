@@ -7,6 +7,7 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin import scram
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
+from ottla.operations.access.changes import alter_credentials
 from ottla_scripts.printing import out
 
 MECHANISMS = frozenset(mechanism.mechanism_name for mechanism in scram.ScramMechanism)
@@ -45,7 +46,7 @@ def alter(brokers: Brokers, user: str, added: Mapping[str, str], deleted: Sequen
     upsertions = [_upsertion(user, name, text) for name, text in added.items()]
     deletions = [scram.ScramDeletion(user, scram.mechanism_of(name)) for name in deleted]
     try:
-        scram.alter_user_scram_credentials(brokers, upsertions, deletions)
+        alter_credentials(brokers, upsertions, deletions)
     except Unsupported:
         raise ConfigError(_NO_SCRAM) from None
 

@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 
 from ottla.base.errors import OttlaError
-from ottla.client.admin.answers import check
 from ottla.client.admin.cluster import Broker, describe_cluster
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.wire.messages.unregister_broker import (
-    UnregisterBrokerRequest,
-    UnregisterBrokerResponse,
-)
+from ottla.operations.cluster import unregister
 from ottla_scripts.argparse4j import require, require_one
 from ottla_scripts.exits import Exit
 from ottla_scripts.flags import (
@@ -91,13 +87,11 @@ def _check(options: Options, action: str) -> None:
 
 
 def _unregister(brokers: Brokers, broker_id: int) -> int:
-    request = UnregisterBrokerRequest(broker_id=broker_id)
     try:
-        response = brokers.retry(lambda: brokers.ask_controller(request, UnregisterBrokerResponse))
+        unregister(brokers, broker_id)
     except Unsupported:
         out("The target cluster does not support the broker unregistration API.")
         return 0
-    check(response.error_code, response.error_message)
     out(f"Broker {broker_id} is no longer registered.")
     return 0
 

@@ -4,24 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
-from ottla.client.admin import topics
-from ottla.client.admin.answers import check
-from ottla.client.admin.configs import ConfigSource, ResourceType, list_config_resources
+from ottla.client.admin import configs, topics
+from ottla.client.admin.configs import ConfigEntry, ConfigSource, Resource, ResourceType
 from ottla.client.admin.groups import list_groups
 from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
 from ottla.client.errors import ClientError, Unsupported
-from ottla.wire.messages.describe_configs import (
-    DescribeConfigsRequest,
-    DescribeConfigsResource,
-    DescribeConfigsResourceResult,
-    DescribeConfigsResponse,
-)
-from ottla.wire.messages.incremental_alter_configs import (
-    AlterableConfig,
-    AlterConfigsResource,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
+from ottla.operations.configs import alter as alter_config
+from ottla.operations.configs import texts
 from ottla_scripts.admin.entities import Entities
 from ottla_scripts.flags import Options
 from ottla_scripts.printing import as_json, out
@@ -30,18 +19,19 @@ from ottla_scripts.printing import as_json, out
 class _Kind(NamedTuple):
     """The resource type, and the source of values that belong to an entity itself."""
 
-    code: int
+    type: ResourceType
     own: ConfigSource | None
 
 
 _KINDS = {
-    "topics": _Kind(2, ConfigSource.DYNAMIC_TOPIC_CONFIG),
-    "brokers": _Kind(4, ConfigSource.DYNAMIC_BROKER_CONFIG),
-    "broker-loggers": _Kind(8, None),
-    "client-metrics": _Kind(16, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG),
-    "groups": _Kind(32, ConfigSource.DYNAMIC_GROUP_CONFIG),
+    "topics": _Kind(ResourceType.TOPIC, ConfigSource.DYNAMIC_TOPIC_CONFIG),
+    "brokers": _Kind(ResourceType.BROKER, ConfigSource.DYNAMIC_BROKER_CONFIG),
+    "broker-loggers": _Kind(ResourceType.BROKER_LOGGER, None),
+    "client-metrics": _Kind(
+        ResourceType.CLIENT_METRICS, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG
+    ),
+    "groups": _Kind(ResourceType.GROUP, ConfigSource.DYNAMIC_GROUP_CONFIG),
 }
-_SET, _DELETE = 0, 1
 _GROUPS = "Failed to find brokers to send ListGroups"
 
 
@@ -86,39 +76,20 @@ def alter(
 ) -> None:
     """Set and reset options of one entity, all or nothing."""
     kind, name = entities.types[0], entities.names[0]
-    known = _option_names(brokers, kind, name)
+    entries = _present(brokers, kind, name)
+    known = {entry.name for entry in entries}
     unknown = [key for key in (*deleted, *added) if key not in known]
     if unknown and kind == "broker-loggers":
         raise ConfigError(f"Invalid broker logger(s): {','.join(unknown)}")
-    changes = [
-        AlterableConfig(name=key, config_operation=_SET, value=value)
-        for key, value in added.items()
-    ]
-    changes += [AlterableConfig(name=key, config_operation=_DELETE, value=None) for key in deleted]
-    request = IncrementalAlterConfigsRequest(
-        resources=[
-            AlterConfigsResource(
-                resource_type=_KINDS[kind].code, resource_name=name, configs=changes
-            )
-        ]
-    )
-
-    def attempt() -> None:
-        if kind in ("brokers", "broker-loggers") and name:
-            response = brokers.ask_node(int(name), request, IncrementalAlterConfigsResponse)
-        else:
-            response = brokers.ask_controller(request, IncrementalAlterConfigsResponse)
-        (done,) = response.responses
-        check(done.error_code, done.error_message)
-
-    brokers.retry(attempt)
+    resource = Resource(_KINDS[kind].type, name)
+    alter_config(brokers, resource, added, deleted, known=texts(entries, added, deleted))
 
 
-def _is_own(kind: str, name: str, entry: DescribeConfigsResourceResult) -> bool:
+def _is_own(kind: str, name: str, entry: ConfigEntry) -> bool:
     own = _KINDS[kind].own
     if kind == "brokers" and not name:
         own = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    return own is None or entry.config_source == own
+    return own is None or entry.source == own
 
 
 def _all_names(brokers: Brokers, kind: str) -> list[str]:
@@ -131,7 +102,7 @@ def _all_names(brokers: Brokers, kind: str) -> list[str]:
 
 
 def _resources(brokers: Brokers, kind: str) -> list[str]:
-    resources = list_config_resources(brokers, [ResourceType(_KINDS[kind].code)])
+    resources = configs.list_config_resources(brokers, [_KINDS[kind].type])
     return [resource.name for resource in resources]
 
 
@@ -149,51 +120,24 @@ def _exists(brokers: Brokers, kind: str, name: str) -> bool:
         return True
 
 
-def _read(brokers: Brokers, kind: str, name: str) -> list[DescribeConfigsResourceResult]:
-    request = DescribeConfigsRequest(
-        resources=[
-            DescribeConfigsResource(
-                resource_type=_KINDS[kind].code, resource_name=name, configuration_keys=None
-            )
-        ],
-        include_synonyms=True,
-    )
-
-    if kind in ("brokers", "broker-loggers") and name:
-        brokers.require_node(int(name))
-
-    def attempt() -> list[DescribeConfigsResourceResult]:
-        if kind in ("brokers", "broker-loggers") and name:
-            response = brokers.ask_node(int(name), request, DescribeConfigsResponse)
-        else:
-            response = brokers.ask(request, DescribeConfigsResponse)
-        (result,) = response.results
-        check(result.error_code, result.error_message)
-        return sorted(result.configs, key=lambda row: row.name)
-
-    return brokers.retry(attempt)
+def _read(brokers: Brokers, kind: str, name: str) -> list[ConfigEntry]:
+    resource = Resource(_KINDS[kind].type, name)
+    if resource.node_id is not None:
+        brokers.require_node(resource.node_id)
+    return configs.describe_config(brokers, resource, include_synonyms=True)
 
 
-def _option_names(brokers: Brokers, kind: str, name: str) -> set[str]:
+def _present(brokers: Brokers, kind: str, name: str) -> list[ConfigEntry]:
     try:
-        return {entry.name for entry in _read(brokers, kind, name)}
+        return _read(brokers, kind, name)
     except ApiError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        return set()
+        return []
 
 
-def _synonyms(entry: DescribeConfigsResourceResult) -> str:
-    return ", ".join(
-        f"{_source(row.source)}:{row.name}={_text(row.value)}" for row in entry.synonyms
-    )
-
-
-def _source(code: int) -> str:
-    try:
-        return ConfigSource(code).name
-    except ValueError:
-        return ConfigSource.UNKNOWN.name
+def _synonyms(entry: ConfigEntry) -> str:
+    return ", ".join(f"{row.source.name}:{row.name}={_text(row.value)}" for row in entry.synonyms)
 
 
 def _text(value: str | None) -> str:

@@ -14,9 +14,9 @@ from ottla.client.admin.features import (
     UpgradeType,
     level_text,
     read_features,
-    update_features,
 )
 from ottla.client.brokers import Brokers
+from ottla.operations.cluster import update_features
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import (
     BOOTSTRAP,

@@ -7,7 +7,7 @@ from ottla.client.admin import topics
 from ottla.client.admin import transactions as admin
 from ottla.client.admin.transactions import ActiveProducer
 from ottla.client.brokers import Brokers
-from ottla.operations.transactions import Key, partitions_on
+from ottla.operations.transactions import Key, abort_hanging, partitions_on
 from ottla_scripts.flags import Options
 from ottla_scripts.java_errors import at_leader, java_message
 
@@ -84,7 +84,7 @@ def abort(brokers: Brokers, options: Options) -> None:
     topic, partition = options["topic"], options["partition"]
     producer = _producer(brokers, options)
     try:
-        admin.abort_transaction(brokers, topic, partition, producer)
+        abort_hanging(brokers, (topic, partition), producer)
     except ApiError as error:
         spec = (
             f"AbortTransactionSpec(topicPartition={topic}-{partition}, "

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError
-from ottla.client.admin.quotas import Quota, alter_client_quotas, describe_client_quotas
+from ottla.client.admin.quotas import Quota, describe_client_quotas
 from ottla.client.brokers import Brokers, Controllers, unsupported_by_controllers
+from ottla.operations.access.changes import alter_quota
 from ottla_scripts.access import scram_users
 from ottla_scripts.admin.entities import Entities
 from ottla_scripts.flags import Options
@@ -67,7 +68,7 @@ def alter(
         _WIRE[kind]: name or None for kind, name in zip(entities.types, entities.names, strict=True)
     }
     numbers = {key: _number(key, text) for key, text in added.items()}
-    alter_client_quotas(brokers, entity, numbers, delete=deleted)
+    alter_quota(brokers, entity, numbers, deleted, known=known)
 
 
 def _check(entities: Entities, added: Mapping[str, str], deleted: Sequence[str]) -> None:

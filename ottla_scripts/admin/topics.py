@@ -4,16 +4,16 @@ import base64
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
-from ottla.base.loading import load_module
+from ottla.base.loading import deferred_module
 from ottla.base.uuids import uuid_text
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
+from ottla.operations import topics as operations
 from ottla_scripts.admin import topic_description
 from ottla_scripts.admin.java_split import java_split
-from ottla_scripts.admin.topic_requests import add_partitions, create
 from ottla_scripts.exits import NoSuchFile, RejectedOption, UsageError
 from ottla_scripts.flags import (
     BOOTSTRAP,
@@ -29,6 +29,14 @@ from ottla_scripts.flags import (
 from ottla_scripts.java_errors import java_message
 from ottla_scripts.printing import as_json, err, out
 from ottla_scripts.session import cluster
+
+# Only --zookeeper --alter changes configurations.
+if TYPE_CHECKING:
+    from ottla.client.admin import configs as admin_configs
+    from ottla.operations import configs as changes
+else:
+    admin_configs = deferred_module("ottla.client.admin.configs")
+    changes = deferred_module("ottla.operations.configs")
 
 SPEC = Spec(
     "Create, delete, describe, or change a topic.",
@@ -186,8 +194,12 @@ def _create(brokers: Brokers, options: Options) -> None:
         raise ValueError("The replication factor must be between 1 and 32767 inclusive")
     if partitions is not None and partitions < 1:
         raise ValueError("The partitions must be greater than 0")
+    default = topics.BROKER_DEFAULT
+    chosen = list(assignment.values()) or partitions or default
     try:
-        create(brokers, name, (partitions, factor), assignment, configs)
+        operations.create(
+            brokers, name, partitions=chosen, replication_factor=factor or default, config=configs
+        )
     except ApiError as error:
         if error.code is ErrorCode.TOPIC_ALREADY_EXISTS and "if-not-exists" in options:
             return
@@ -215,18 +227,17 @@ def _alter(brokers: Brokers, options: Options) -> None:
             return
     for topic in existing:
         added = list(assignment.values())[len(topic.partitions) :] if assignment else None
-        add_partitions(brokers, topic.name, options["partitions"], added)
+        operations.extend(brokers, topic, options["partitions"], assignments=added)
         if options.is_json:
             as_json({"topic": topic.name, "partitions": options["partitions"]})
 
 
 def _alter_configs(brokers: Brokers, options: Options, existing: list[topics.Topic]) -> None:
-    configs = load_module("ottla.client.admin.configs")
     assign, delete = _configs(options), options.all("delete-config")
     out(_ALTERING_ZOOKEEPER)
     for topic in existing:
-        resource = configs.Resource(configs.ResourceType.TOPIC, topic.name)
-        configs.alter_config(brokers, resource, assign=assign, delete=delete)
+        resource = admin_configs.Resource(admin_configs.ResourceType.TOPIC, topic.name)
+        changes.alter(brokers, resource, assign, delete, known=({}, {}))
         words = ["--add-config", ",".join(map(_config_word, assign.items()))] if assign else []
         words += ["--delete-config", ",".join(delete)] if delete else []
         err(
@@ -261,7 +272,7 @@ def _describe(brokers: Brokers, options: Options) -> None:
 
 def _delete(brokers: Brokers, options: Options) -> None:
     for topic in _existing(brokers, options):
-        topics.delete_topic(brokers, topic.name)
+        operations.delete(brokers, topic)
         if options.is_json:
             as_json({"topic": topic.name, "deleted": True})
         elif options.used_zookeeper:

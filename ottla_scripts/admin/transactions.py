@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import transactions as admin
 from ottla.client.brokers import Brokers
+from ottla.operations.transactions import fence
 from ottla_scripts.admin import hanging
 from ottla_scripts.argparse4j import require
 from ottla_scripts.exits import NoSuchFile
@@ -176,7 +177,7 @@ def _producers(brokers: Brokers, options: Options) -> Table:
 def _force_terminate(brokers: Brokers, options: Options) -> None:
     transactional_id = options["transactionalId"]
     try:
-        admin.fence_producer(brokers, transactional_id)
+        fence(brokers, transactional_id)
     except ApiError as error:
         raise OttlaError(
             f"Failed to force terminate transactionalId `{transactional_id}`: "

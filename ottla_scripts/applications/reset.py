@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client.admin import groups, topics
 from ottla.client.brokers import Brokers
+from ottla.operations.offsets.groups import remove_members
 from ottla.operations.offsets.plans import (
     OffsetDifference,
     OffsetPlan,
@@ -20,6 +21,7 @@ from ottla.operations.offsets.plans import (
     plan_partitions,
 )
 from ottla.operations.offsets.resets import execute
+from ottla.operations.topics import delete
 from ottla.tools.text_files import is_number, read_text
 from ottla_scripts.exits import RejectedOption, UsageError
 from ottla_scripts.flags import (
@@ -153,7 +155,7 @@ class _Reset:
                     "active members from the group."
                 )
             self._say(f"Force deleting all active members in the group: {self._name}")
-            groups.remove_members(self._brokers, group, reason="the application is reset")
+            remove_members(self._brokers, group, reason="the application is reset")
         if self._is_dry:
             self._say(
                 "----Dry run displays the actions which will be performed when running Streams Reset "
@@ -221,7 +223,7 @@ class _Reset:
         self._say(f"Deleting {kind} internal topics {java_list(self._deleted)}")
         if not self._is_dry:
             for name in self._deleted:
-                topics.delete_topic(self._brokers, name)
+                delete(self._brokers, self._topics[name])
         self._say("Done.")
 
     def print_json(self) -> None:

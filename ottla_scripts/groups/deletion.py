@@ -1,9 +1,11 @@
 """`kafka-consumer-groups --delete` and `--delete-offsets`."""
 
+from collections.abc import Mapping
+
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin import groups
-from ottla.client.admin.offsets import try_offset_deletions
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import change_each
+from ottla.operations.offsets import groups
 from ottla_scripts.flags import Options
 from ottla_scripts.groups.kinds import Deletion, print_deletion
 from ottla_scripts.groups.resetting import TopicPartition, parse_topics
@@ -33,14 +35,9 @@ def delete_groups(brokers: Brokers, options: Options) -> None:
         names = all_groups(brokers)
     else:
         names = list(dict.fromkeys(options.all("group")))
-    failed: dict[str, str] = {}
-    for name in names:
-        try:
-            groups.delete_group(brokers, name)
-        except ApiError as error:
-            failed[name] = java_exception(error)
-    done = [name for name in name_order(names) if name not in failed]
-    failed = {name: failed[name] for name in name_order(failed)}
+    errors = change_each(names, lambda name: groups.delete_group(brokers, name)).errors
+    done = [name for name in name_order(names) if name not in errors]
+    failed = {name: java_exception(errors[name]) for name in name_order(errors)}
     if options.is_json:
         as_json({"deleted": done, "failed": failed})
     else:
@@ -74,7 +71,9 @@ def delete_and_print(
 ) -> None:
     """Delete the offsets of partitions; `missing` are errors to show with the results."""
     try:
-        results = try_offset_deletions(brokers, group, keys)
+        results: Mapping[TopicPartition, ApiError | None] = groups.delete_offsets(
+            brokers, group, keys
+        ).errors
         first = next((error for error in results.values() if error is not None), None)
     except ApiError as error:
         results, first = dict.fromkeys(keys, error), error

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ottla.base.errors import ApiError
 from ottla.client.admin import groups
 from ottla.client.brokers import Brokers
-from ottla.operations.offsets.groups import IDLE_STATES
+from ottla.operations.changes import change_each
+from ottla.operations.offsets.groups import IDLE_STATES, delete_group
 from ottla_scripts.admin.java_split import java_split
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import Options
@@ -112,15 +112,9 @@ def deletable(brokers: Brokers, options: Options, kind: Kind) -> tuple[list[str]
 
 def delete(brokers: Brokers, names: Sequence[str], failed: dict[str, str]) -> Deletion:
     """Delete groups; `failed` are those that cannot be deleted."""
-    deleted = []
-    for name in names:
-        try:
-            groups.delete_group(brokers, name)
-        except ApiError as error:
-            failed[name] = java_exception(error)
-        else:
-            deleted.append(name)
-    return Deletion(name_order(deleted), {name: failed[name] for name in name_order(failed)})
+    done = change_each(names, lambda name: delete_group(brokers, name))
+    failed = failed | {name: java_exception(error) for name, error in done.errors.items()}
+    return Deletion(name_order(done.changes), {name: failed[name] for name in name_order(failed)})
 
 
 def print_deletion(kind: str, deletion: Deletion, *, nothing: str = "", end: str = "") -> None:

@@ -10,6 +10,7 @@ from ottla.client.config.names import Role
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.security.options import security_of
+from ottla.operations.topics import create
 from ottla.tools.measuring import plot, round_trips
 from ottla_scripts.definitions import check_options
 from ottla_scripts.exits import UsageError
@@ -137,7 +138,7 @@ def _ends(opened: Brokers, topic: str) -> dict[tuple[str, int], int]:
 
 def _create(brokers: Brokers, topic: str) -> None:
     try:
-        topics.create_topic(brokers, topic, partitions=1, replication_factor=1)
+        create(brokers, topic, partitions=1, replication_factor=1)
     except ApiError as error:
         out(f"Creation of topic {topic} failed")
         raise OttlaError(java_exception(error)) from error

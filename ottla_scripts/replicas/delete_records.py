@@ -1,8 +1,8 @@
 """`kafka-delete-records` (org.apache.kafka.tools.DeleteRecordsCommand)."""
 
 from ottla.base.errors import ApiError, OttlaError
-from ottla.client.admin.records import delete_records
 from ottla.operations.json_documents import offsets_of
+from ottla.operations.topics import new_starts, trim
 from ottla.tools.text_files import read_json
 from ottla_scripts.exits import UsageError
 from ottla_scripts.flags import BOOTSTRAP, COMMAND_CONFIG, Flag, Options, Spec
@@ -36,7 +36,7 @@ def run(options: Options) -> int:
             results: dict[tuple[str, int], int | str] = {}
             for key in hash_order(offsets, partition_hash):
                 try:
-                    results |= delete_records(brokers, {key: offsets[key]})
+                    results |= new_starts(trim(brokers, {key: offsets[key]}))
                 except ApiError as error:
                     results[key] = java_exception(at_leader(error, *key))
     except OttlaError as error:

@@ -1,7 +1,8 @@
 """`kafka-leader-election` (org.apache.kafka.tools.LeaderElectionCommand)."""
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
-from ottla.client.admin.replicas import ElectionType, try_elections
+from ottla.client.admin.replicas import ElectionType
+from ottla.operations.elections import try_elect
 from ottla.operations.json_documents import partitions_of
 from ottla.operations.moves.plans import TopicPartition, listed, text_of
 from ottla.tools.text_files import read_json
@@ -51,7 +52,8 @@ def run(options: Options) -> int:
         kind, keys = _check(options)
         options.rename("admin.config", "command-config")
         with cluster(options) as brokers:
-            results = try_elections(brokers, keys, election_type=kind)
+            is_unclean = kind is ElectionType.UNCLEAN
+            results = try_elect(brokers, keys, unclean=is_unclean).results
     except OttlaError as error:
         if isinstance(error, ApiError) and error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             out(_FORBIDDEN)

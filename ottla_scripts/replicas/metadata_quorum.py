@@ -14,6 +14,7 @@ from ottla.client.admin.apache import quorum
 from ottla.client.admin.apache.quorum import Quorum, QuorumReplica
 from ottla.client.admin.cluster import describe_cluster
 from ottla.client.errors import Unsupported
+from ottla.operations import cluster as changes
 from ottla.tools.cluster.controller_files import (
     ControllerFile,
     parse_directory_id,
@@ -200,7 +201,7 @@ def _add(options: Options) -> None:
     is_dry_run = "dry-run" in options
     if not is_dry_run:
         with cluster(options) as brokers:
-            quorum.add_raft_voter(brokers, *controller)
+            changes.add_voter(brokers, *controller)
     endpoints = ", ".join(map(str, controller.endpoints))
     out(
         f"{'DRY RUN of adding' if is_dry_run else 'Added'} controller {controller.node_id} with "
@@ -218,7 +219,7 @@ def _remove(options: Options) -> None:
         raise ConfigError(f"Failed to parse --controller-directory-id: {error}") from error
     if not is_dry_run:
         with cluster(options) as brokers:
-            quorum.remove_raft_voter(brokers, node_id, directory_id)
+            changes.remove_voter(brokers, node_id, directory_id)
     out(
         f"{'DRY RUN of removing ' if is_dry_run else 'Removed '} KRaft controller {node_id} with "
         f"directory id {uuids.uuid_text(directory_id)}"

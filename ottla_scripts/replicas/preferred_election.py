@@ -4,7 +4,7 @@ Apache Kafka 3.0 replaced it with kafka-leader-election.
 """
 
 from ottla.base.errors import ConfigError, OttlaError
-from ottla.client.admin.replicas import try_elections
+from ottla.operations.elections import try_elect
 from ottla.operations.json_documents import partitions_of
 from ottla.operations.moves.plans import TopicPartition, listed, text_of
 from ottla.tools.text_files import read_json
@@ -62,7 +62,7 @@ def run(options: Options) -> int:
         results: Results = {}
         if keys != []:
             with cluster(options) as brokers:
-                results = try_elections(brokers, keys)
+                results = try_elect(brokers, keys, unclean=False).results
     except OttlaError as error:
         err(str(error))
         return 1

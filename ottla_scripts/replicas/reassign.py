@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.admin.cluster import describe_cluster
-from ottla.client.admin.replicas import list_partition_reassignments, try_reassignments
+from ottla.client.admin.replicas import list_partition_reassignments
 from ottla.client.brokers import Brokers
 from ottla.operations.moves import directories as log_dir_moves
 from ottla.operations.moves import throttles
 from ottla.operations.moves.directories import Directories, Replica, find_directories
+from ottla.operations.moves.execution import reassign
 from ottla.operations.moves.plans import (
     Assignment,
     Targets,
@@ -231,9 +232,8 @@ def _execute(brokers: Brokers, options: Options) -> None:
     if moves_limit >= 0:
         throttles.throttle_moves(brokers, (replica.broker for replica in targets), moves_limit)
         out(f"The replica-alter-dir throttle limit was set to {moves_limit} B/s")
-    failed = try_reassignments(
-        brokers, plan, keeps_factor="disallow-replication-factor-change" in options
-    )
+    keeps_factor = "disallow-replication-factor-change" in options
+    failed = reassign(brokers, plan, current, keeps_factor=keeps_factor).errors
     if failed:
         lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]
         out("\n".join(["Error reassigning partition(s):", *lines]))
@@ -282,7 +282,8 @@ def _cancel(brokers: Brokers, options: Options) -> None:
     moves = list_partition_reassignments(brokers)
     active = [key for key in plan if key in moves]
     if active:
-        failed = try_reassignments(brokers, dict.fromkeys(active))
+        replicas = {key: moves[key].replicas for key in active}
+        failed = reassign(brokers, dict.fromkeys(active), replicas).errors
         if failed:
             plural = "" if len(failed) == 1 else "s"
             lines = [f"{text_of(key)}: {failed[key]}" for key in sorted(failed)]

@@ -197,6 +197,43 @@ class Life:
             return False
         return True
 
+    def roll_often(self, change: int) -> bool:
+        """Write segments of a new log, which loses power at the n-th change; return True if it
+        reached its end.
+        """
+        self.directories = self.open()
+        self.log = self.directories.create("t", 0, TOPIC_ID, self.config)
+        return self._roll_until(change, flushes_at=35)
+
+    def restart(self, change: int, *, is_clean: bool) -> bool:
+        """Do the same as `roll_often` in a second run, after a clean end of the first or a kill."""
+        self.directories = self.open()
+        log = self.directories.create("t", 0, TOPIC_ID, self.config)
+        self.log, self.is_created = log, True
+        # Only of the first segment.
+        for number in range(2):
+            self.append(b"a%d" % number)
+        self.flush()
+        (self.directories.close if is_clean else self.directories.abandon)()
+        self.files = self.files if is_clean else self.files.kill()
+        self.directories = self.open()
+        reopened = self.directories.get("t", 0)
+        assert reopened is not None
+        self.log, self.last = reopened, None
+        return self._roll_until(change, flushes_at=25)
+
+    def _roll_until(self, change: int, flushes_at: int) -> bool:
+        self.files.faults.lose_power_at(change)
+        try:
+            for number in range(40):
+                self.append(b"b%d" % number, 1, 2)
+                if number == flushes_at:
+                    self.flush()
+                    self.is_created = True
+        except KeyboardInterrupt:
+            return False
+        return True
+
     # The conditions that must hold afterwards
 
     def check(self) -> None:
@@ -304,3 +341,24 @@ def test_crash_during_recovery_is_recovered(seed: int) -> None:
         life.files = life.files.power_loss(SeededRng(second * 1000 + seed))
         life.check()
     assert second > 1
+
+
+@pytest.mark.parametrize("first_run", ["clean", "killed", "none"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_rolls_of_segments_leave_no_gap(kind: str, first_run: str) -> None:
+    """A roll does not sync the names of earlier segments, unless the log could lose its first."""
+    change, ended = 0, False
+    while not ended:
+        change += 1
+        for seed in range(SEEDS):
+            life = Life(**KINDS[kind])
+            if first_run == "none":
+                ended = life.roll_often(change)
+            else:
+                ended = life.restart(change, is_clean=first_run == "clean")
+            life.files = life.files.power_loss(SeededRng(change * 1000 + seed))
+            try:
+                life.check()
+            except AssertionError as error:
+                raise AssertionError(f"change {change}, seed {seed}: {error}") from error
+    assert change > 40

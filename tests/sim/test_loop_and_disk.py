@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from ottla.controller.planning.requests import TopicRequest
 from ottla.testing.sim.client import connect
 from ottla.testing.sim.files import SimFileSystem
 from ottla.testing.sim.nodes import node_on
@@ -18,6 +19,7 @@ from ottla.wire.messages import create_partitions, create_topics, delete_records
 from ottla.wire.records.records import Record, encode_batch
 
 from . import brokers
+from .cluster import SimCluster
 from .one_transaction import SETTINGS, Client, Later
 
 pytestmark = pytest.mark.slow
@@ -146,6 +148,90 @@ def test_clean_stop_does_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) 
 
     with World(1) as world:
         output = world.run(scenario(world))
+    assert output == []
+
+
+PARTITIONS = 14
+
+
+def test_rolls_after_a_restart_do_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first roll of each log waited for the folder's names: of 14 partitions, one after the
+    other.
+    """
+
+    async def scenario(world: World) -> list[str]:
+        machine = world.machine("broker")
+        node = node_on(machine, SETTINGS)
+        await node.start()
+        options = {"internal.segment.bytes": "1000"}
+        await node.broker.controller.ensure_topic("t", PARTITIONS, options)
+
+        def append(count: int) -> int:
+            for number in range(PARTITIONS):
+                partition = node.broker.replicas.get("t", number)
+                for _ in range(count):
+                    record = Record(b"k", bytes(200), (), machine.clock.time_ms())
+                    partition.append_as_leader(encode_batch([record]), acks=1)
+            return sum(
+                partition.log.segments_count for partition in node.broker.replicas.partitions()
+            )
+
+        append(2)
+        await node.stop()
+        node = node_on(machine, SETTINGS)
+        await node.start()
+        with watched(monkeypatch) as output:
+            assert append(20) > 5 * PARTITIONS
+            await machine.clock.sleep(5)
+            assert append(20) > 9 * PARTITIONS
+            await node.stop()
+        return output
+
+    with World(1) as world:
+        output = world.run(scenario(world))
+    assert output == []
+
+
+def test_leaders_and_followers_do_not_wait_for_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clean restarts of three brokers, one after the other, while segments of 14 partitions roll."""
+
+    async def scenario(cluster: SimCluster, world: World) -> list[str]:
+        await cluster.start(*cluster.ids)
+        options = {"internal.segment.bytes": "1000"}
+        clock = cluster.clock
+        while not cluster.controllers:
+            await clock.sleep(0.1)
+        (number,) = cluster.controllers
+        request = TopicRequest("t", PARTITIONS, 3, (), options)
+        controller = cluster.nodes[number].broker.controller
+        (created,) = await cluster.machine(number).run(lambda: controller.create_topics([request]))
+        assert created.error is None
+        await clock.sleep(5)
+
+        async def write(seconds: int) -> int:
+            appended = 0
+            for _ in range(10 * seconds):
+                for node in cluster.nodes.values():
+                    for partition in node.broker.replicas.partitions() if node.has_broker else ():
+                        if partition.topic == "t" and partition.is_leader:
+                            record = Record(b"k", bytes(200), (), clock.time_ms())
+                            partition.append_as_leader(encode_batch([record]), acks=1)
+                            appended += 1
+                await clock.sleep(0.1)
+            return appended
+
+        await write(2)
+        with watched(monkeypatch) as output:
+            for number in cluster.ids:
+                await cluster.stop(number)
+                assert await write(3) > 10 * PARTITIONS
+                await cluster.start(number)
+                assert await write(3) > 10 * PARTITIONS
+        return list(output)
+
+    with World(1) as world:
+        cluster = SimCluster(world, 3, OFTEN | {"log.roll.ms": "600000"})
+        output = world.run(scenario(cluster, world))
     assert output == []
 
 

@@ -31,7 +31,7 @@ from ottla.wire.messages.write_txn_markers import (
 )
 
 # A new producer with the id replaces this timeout with its own.
-_FENCING_TIMEOUT_MS = 60_000
+FENCING_TIMEOUT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ def abort_transaction(
 
 
 def fence_producer(
-    brokers: Brokers, transactional_id: str, *, timeout_ms: int = _FENCING_TIMEOUT_MS
+    brokers: Brokers, transactional_id: str, *, timeout_ms: int = FENCING_TIMEOUT_MS
 ) -> tuple[int, int]:
     """Fence the producer with this transactional id and abort its transaction (KIP-664).
 

@@ -37,19 +37,36 @@ def remove_entries(
     ]
 
 
+def alter_credentials(
+    brokers: Brokers,
+    upsertions: Sequence[scram.ScramUpsertion],
+    deletions: Sequence[scram.ScramDeletion] = (),
+    *,
+    cluster: str = "",
+) -> list[Change]:
+    """Set passwords and delete mechanisms of users in one request; return a change for each."""
+    scram.alter_user_scram_credentials(brokers, upsertions, deletions)
+    changes = []
+    for row in upsertions:
+        mechanism, iterations = row.mechanism.mechanism_name, str(row.iterations)
+        after = {"mechanism": mechanism, "iterations": iterations, "password": MASKED}
+        changes.append(Change(cluster, "user.set-password", row.user, after=after))
+    for deletion in deletions:
+        before = {"mechanism": deletion.mechanism.mechanism_name}
+        changes.append(Change(cluster, "user.delete-credential", deletion.user, before=before))
+    return changes
+
+
 def set_password(brokers: Brokers, row: scram.ScramUpsertion, *, cluster: str = "") -> Change:
     """Create a user or change its password; the cluster receives only the salted password."""
-    scram.alter_user_scram_credentials(brokers, [row])
-    mechanism, iterations = row.mechanism.mechanism_name, str(row.iterations)
-    after = {"mechanism": mechanism, "iterations": iterations, "password": MASKED}
-    return Change(cluster, "user.set-password", row.user, after=after)
+    (change,) = alter_credentials(brokers, [row], cluster=cluster)
+    return change
 
 
 def delete_credential(brokers: Brokers, row: scram.ScramDeletion, *, cluster: str = "") -> Change:
     """Delete one mechanism of a user; ApiError RESOURCE_NOT_FOUND if the user does not have it."""
-    scram.alter_user_scram_credentials(brokers, deletions=[row])
-    before = {"mechanism": row.mechanism.mechanism_name}
-    return Change(cluster, "user.delete-credential", row.user, before=before)
+    (change,) = alter_credentials(brokers, [], [row], cluster=cluster)
+    return change
 
 
 def alter_quota(
@@ -58,11 +75,17 @@ def alter_quota(
     assign: Mapping[str, float],
     delete: Sequence[str] = (),
     *,
+    known: Mapping[str, float] | None = None,
     cluster: str = "",
 ) -> Change:
-    """Set and remove limits of an entity; ApiError INVALID_REQUEST for unknown names."""
-    rows = if_allowed(lambda: quotas.describe_client_quotas(brokers, entity, strict=True)) or []
-    before = {name: value for row in rows for name, value in row.values.items()}
+    """Set and remove limits of an entity; ApiError INVALID_REQUEST for unknown names.
+
+    `known` are the present limits, if the caller has read them.
+    """
+    before = known
+    if before is None:
+        rows = if_allowed(lambda: quotas.describe_client_quotas(brokers, entity, strict=True)) or []
+        before = {name: value for row in rows for name, value in row.values.items()}
     quotas.alter_client_quotas(brokers, entity, assign, delete=delete)
     return Change(
         cluster,
@@ -90,8 +113,8 @@ class CreatedToken(NamedTuple):
 def create_token(
     brokers: Brokers,
     *,
-    owner: str = "",
-    renewers: Sequence[str] = (),
+    owner: tokens.Principal = "",
+    renewers: Sequence[tokens.Principal] = (),
     max_lifetime_ms: int = tokens.BROKER_DEFAULT,
     cluster: str = "",
 ) -> CreatedToken:
@@ -106,7 +129,7 @@ def create_token(
 def renew_token(
     brokers: Brokers, token_id: str, hmac: bytes, *, period_ms: int, cluster: str = ""
 ) -> Change:
-    """Postpone the expiry of a token; `token_id` is for the change."""
+    """Postpone the expiry of a token; `token_id` is for the change, empty if it is unknown."""
     expiry_ms = tokens.renew_delegation_token(brokers, hmac, period_ms=period_ms)
     return Change(cluster, "token.renew", token_id, after={"expiry_ms": str(expiry_ms)})
 

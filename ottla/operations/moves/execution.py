@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ottla.base.errors import ApiError
 from ottla.client.admin import replicas as admin
 from ottla.client.brokers import Brokers
 from ottla.operations.changes import Change
@@ -77,6 +78,39 @@ class Cancellation:
         """Return the partitions of both."""
         back = ((row.topic, row.partition) for row in self.ways_back)
         return list(dict.fromkeys([*self.moves, *back]))
+
+
+class Reassigned(NamedTuple):
+    """The change, and the errors of partitions that were refused."""
+
+    change: Change
+    errors: Mapping[TopicPartition, ApiError]
+
+
+def reassign(
+    brokers: Brokers,
+    targets: Mapping[TopicPartition, Sequence[int] | None],
+    current: Mapping[TopicPartition, Sequence[int]],
+    *,
+    keeps_factor: bool = False,
+    cluster: str = "",
+) -> Reassigned:
+    """Move partitions to these replicas, or cancel moves to None; return the errors.
+
+    `current` are the present replicas, for the change. With `keeps_factor` the number of replicas
+    must not change (KIP-860).
+    """
+    errors = admin.try_reassignments(brokers, targets, keeps_factor=keeps_factor)
+    done = {key: replicas for key, replicas in targets.items() if key not in errors}
+    moved = {key: replicas for key, replicas in done.items() if replicas is not None}
+    change = Change(
+        cluster,
+        "partition.reassign" if moved else "partition.cancel-reassignment",
+        f"{len(done)} partitions",
+        before=_replicas({key: current[key] for key in done if key in current}),
+        after=_replicas(moved),
+    )
+    return Reassigned(change, errors)
 
 
 def start(

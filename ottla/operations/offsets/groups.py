@@ -1,6 +1,7 @@
 """Groups of all types: groups of consumers, and streams groups and share groups of Apache Kafka."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.base.loading import deferred_module
@@ -10,10 +11,12 @@ from ottla.operations.changes import Change
 
 # Ottla's broker has no streams groups.
 if TYPE_CHECKING:
-    from ottla.client.admin.apache import streams_groups
+    from ottla.client.admin.apache import share_groups, streams_groups
 else:
+    share_groups = deferred_module("ottla.client.admin.apache.share_groups")
     streams_groups = deferred_module("ottla.client.admin.apache.streams_groups")
 
+Key = tuple[str, int]
 _STREAMS, _SHARE = "streams", "share"
 IDLE_STATES = frozenset({"Empty", "Dead", ""})
 """The states of groups without members; old brokers return no state."""
@@ -112,17 +115,66 @@ def delete_group(brokers: Brokers, name: str, *, cluster: str = "") -> Change:
     """
     try:
         committed = offsets.committed_offsets(brokers, name, require_stable=False)
-    except ApiError:
+    except ApiError as error:
         # Share groups commit none, and some users may delete a group and not describe it.
+        if error.code.is_retriable:
+            raise
         committed = {}
     groups.delete_group(brokers, name)
     before = {f"{topic}-{number}": str(row.offset) for (topic, number), row in committed.items()}
     return Change(cluster, "group.delete", name, before=before)
 
 
-def remove_members(brokers: Brokers, name: str, *, reason: str = "", cluster: str = "") -> Change:
-    """Remove all members of a group; running consumers rejoin."""
-    group = groups.describe_group(brokers, name)
+def remove_members(
+    brokers: Brokers, group: groups.Group | str, *, reason: str = "", cluster: str = ""
+) -> Change:
+    """Remove all members of a group, which is described first if its name is given.
+
+    Running consumers rejoin.
+    """
+    if isinstance(group, str):
+        group = groups.describe_group(brokers, group)
     groups.remove_members(brokers, group, reason=reason)
     members = ", ".join(member.member_id for member in group.members)
-    return Change(cluster, "group.remove-members", name, before={"members": members})
+    return Change(cluster, "group.remove-members", group.group_id, before={"members": members})
+
+
+class OffsetDeletion(NamedTuple):
+    """The change, which has the partitions that succeeded, and the error of each partition."""
+
+    change: Change
+    errors: Mapping[Key, ApiError | None]
+
+
+def delete_offsets(
+    brokers: Brokers, name: str, keys: Iterable[Key], *, cluster: str = ""
+) -> OffsetDeletion:
+    """Delete committed offsets of a group; ApiError if the whole request is refused."""
+    errors = offsets.try_offset_deletions(brokers, name, keys)
+    done = {f"{topic}-{number}": "none" for (topic, number), row in errors.items() if row is None}
+    return OffsetDeletion(Change(cluster, "group.delete-offsets", name, after=done), errors)
+
+
+class ShareOffsetDeletion(NamedTuple):
+    """The change, which has the topics that succeeded, and the error of each topic."""
+
+    change: Change
+    errors: Mapping[str, ApiError | None]
+
+
+def delete_share_offsets(
+    brokers: Brokers, name: str, topics: Iterable[str], *, cluster: str = ""
+) -> ShareOffsetDeletion:
+    """Delete the start offsets of topics of a share group without members."""
+    errors = share_groups.share_offset_deletions(brokers, name, topics)
+    done = {topic: "none" for topic, error in errors.items() if error is None}
+    return ShareOffsetDeletion(Change(cluster, "group.delete-offsets", name, after=done), errors)
+
+
+def alter_share_offsets(
+    brokers: Brokers, name: str, targets: Mapping[Key, int], *, cluster: str = ""
+) -> Change:
+    """Set start offsets of a share group without members; ApiError NON_EMPTY_GROUP."""
+    share_groups.alter_share_group_offsets(brokers, name, targets)
+    after = {f"{topic}-{number}": str(offset) for (topic, number), offset in targets.items()}
+    return Change(cluster, "group.reset-offsets", name, after=after)

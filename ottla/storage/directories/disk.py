@@ -384,13 +384,14 @@ class LogDirectories:
         Such a log stays online: records before and after the damage are served, requests for the
         damaged ones fail with CORRUPT_MESSAGE, and retention deletes the segment when it is due. A
         log that must be recovered, because an operation ended midway, rejects every request. A log
-        whose topic id is another one is not served.
+        that was set aside in doubt is not served.
         """
         misplaced = {
-            stray.key: f"{directory.path}/{stray.name} has another topic id; see `ottla log repair`"
+            stray.key: f"{directory.path}/{stray.name}: {stray.reason.sentence}; see `ottla log "
+            "repair`"
             for directory in self._failures.online()
             for stray in directory.strays.listed()
-            if stray.reason is StrayReason.OTHER_TOPIC_ID
+            if stray.reason.is_doubtful
         }
         return misplaced | self._failures.damaged(self._logs)
 

@@ -33,6 +33,7 @@ from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log import recovery
 from ottla.storage.log.log import Dependencies, Log
 from ottla.storage.log.retention import PendingDeletions
+from ottla.storage.log.segment import Segment
 
 DELETE_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
@@ -181,6 +182,8 @@ class LogDirectory:
         # The number of deleted logs, and for how many of them the deletion is durable.
         self._deleted_count = self._settled_count = 0
         self._progress: recovery.LoadProgress | None = None
+        # True if a log start offset of the checkpoint cannot be right.
+        self._has_wrong_starts = False
 
     def file(self, name: str) -> str:
         """Return the path of a file in this directory."""
@@ -244,8 +247,9 @@ class LogDirectory:
                 # A crash undid the removal of this copy.
                 files.remove_tree(folder)
                 continue
+            set_aside = None if log_key is None else partial(self._set_segments_aside, log_key)
             expected = recovery.Expectation(
-                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean
+                log_starts.get(key, 0), recovery_points.get(key, 0), is_clean, set_aside
             )
             log = self._load_log(key, folder, topic_config(key[0]), expected)
             log.first_dirty_offset = first_dirty_offsets.get(key, 0)
@@ -254,6 +258,22 @@ class LogDirectory:
             else:
                 self.logs[key] = log
                 self.marks.load(key, folder)
+
+        if self._has_wrong_starts:
+            # After a crash, the checkpoint would count.
+            stored.store()
+
+    def _set_segments_aside(self, key: TopicPartition, segments: Iterable[Segment]) -> None:
+        """Keep the segments of a log that ends before its log start offset as a stray log."""
+        folder = self.file(self._name_of(key, STRAY_SUFFIX))
+        self._files.make_directories(folder)
+        strays.mark(self._files, folder, StrayReason.BEFORE_START)
+        for segment in segments:
+            segment.files.close()
+            segment.files.move_to(folder)
+        self._files.sync_directory(folder)
+        self._files.sync_directory(self.path)
+        self.strays.load(folder.rpartition("/")[2])
 
     def _take_clean_mark(self) -> bool:
         """Return True if the directory was closed cleanly, and remove the mark of that."""
@@ -272,6 +292,7 @@ class LogDirectory:
         if self._progress is not None:
             self._progress.loaded()
         topic_id = checkpoints.load_topic_id(self._files, folder)
+        self._has_wrong_starts |= checkpoints.LOG_START_FILE in loaded.rebuilt
         if loaded.truncation is not None or loaded.rebuilt:
             _log.warning(
                 "log loaded partition=%s-%d next_offset=%d clean=%s truncation=%s rebuilt=%s",
@@ -353,13 +374,16 @@ class LogDirectory:
         self._pending_deletions.add([path], due_ms)
 
     def _rename(self, log: Log, ending: str) -> str:
-        unique = self._dependencies.rng.random_bytes(16).hex()
-        suffix = f".{unique}{ending}"
-        name = directory_name(log.topic, log.partition)[: FILE_NAME_MAX - len(suffix)] + suffix
-        log.rename_directory(self.file(name))
+        path = self.file(self._name_of((log.topic, log.partition), ending))
+        log.rename_directory(path)
         log.abandon()
         self._deleted_count += 1
-        return self.file(name)
+        return path
+
+    def _name_of(self, key: TopicPartition, ending: str) -> str:
+        """Return a new name for the folder of a log that leaves its place."""
+        suffix = f".{self._dependencies.rng.random_bytes(16).hex()}{ending}"
+        return directory_name(*key)[: FILE_NAME_MAX - len(suffix)] + suffix
 
     def settle_deletions(self) -> None:
         """Make the deletion of logs durable, so that no crash restores their names."""
@@ -392,6 +416,7 @@ class LogDirectory:
     async def flush_due(self) -> None:
         """Flush, off the loop, the logs whose flush.ms has passed, and segments that were rolled.
 
+        The names of files that the next roll relies on become durable as well.
         Descriptors of sealed segments are closed, because their number on a broker is unlimited.
         """
         slices = Slices(self._dependencies.clock)
@@ -404,6 +429,8 @@ class LogDirectory:
                     await log.durability.flush_in_background()
                 elif log.durability.owes_sealed():
                     await log.durability.flush_in_background(sealed_only=True)
+                elif log.durability.owes_names():
+                    await log.durability.sync_names_in_background()
                 if log.segments_count > 1:
                     log.deletion.close_idle_files()
             except (OSError, StorageError):

@@ -41,10 +41,10 @@ class Repair(NamedTuple):
 
 
 def plan(files: FileSystem, directory: str, stray: str | None = None) -> list[Repair]:
-    """Return the repairs of a directory: of the logs with another topic id, or of the one named."""
+    """Return the repairs of a directory: of the logs that are in doubt, or of the one named."""
     repairs: dict[TopicPartition, Repair] = {}
     for name, reason in find_strays(files, directory).items():
-        if name == stray or (stray is None and reason is StrayReason.OTHER_TOPIC_ID):
+        if name == stray or (stray is None and reason.is_doubtful):
             key = partition_of(name)
             target = directory_name(*key)
             if key in repairs:

@@ -3,8 +3,9 @@
 A file in the folder of each says when and why that happened: its modification time counts, so that
 the age survives a restart. A log that the cluster has assigned to other brokers is removed after
 log.stray.retention.ms. A log whose topic id is not the one of its topic is kept: the topic may have
-been deleted and created again, or `partition.metadata` may be damaged. So is a log that `ottla log
-repair` has replaced. Apache Kafka removes none of them (LogManager.addStrayLog).
+been deleted and created again, or `partition.metadata` may be damaged. So are the segments of a log
+that ended before its log start offset, because that checkpoint may be damaged, and a log that
+`ottla log repair` has replaced. Apache Kafka removes none of them (LogManager.addStrayLog).
 """
 
 import logging
@@ -32,7 +33,24 @@ class StrayReason(Enum):
 
     UNASSIGNED = "unassigned"
     OTHER_TOPIC_ID = "other topic id"
+    BEFORE_START = "ends before the log start offset"
     REPLACED = "replaced by a repair"
+
+    @property
+    def is_doubtful(self) -> bool:
+        """True if the log may belong to its partition, which an operator must decide."""
+        return self in _SENTENCES
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong with a doubtful log."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    StrayReason.OTHER_TOPIC_ID: "log has another topic id than its topic",
+    StrayReason.BEFORE_START: "log ends before its log start offset",
+}
 
 
 class Stray(NamedTuple):
@@ -133,13 +151,14 @@ class StrayLogs:
 
 
 def _report(folder: str, stray: Stray) -> None:
-    if stray.reason is StrayReason.OTHER_TOPIC_ID:
+    if stray.reason.is_doubtful:
         _log.error(
-            "log has another topic id than its topic and is not served, restore it with `ottla log "
-            "repair` or delete it partition=%s-%d path=%s bytes=%d",
+            "log is not served, restore it with `ottla log repair` or delete it partition=%s-%d "
+            "path=%s bytes=%d reason=%s",
             *stray.key,
             folder,
             stray.size_bytes,
+            stray.reason.sentence,
         )
     else:
         _log.warning("stray log is not served path=%s bytes=%d", folder, stray.size_bytes)

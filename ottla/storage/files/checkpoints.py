@@ -153,7 +153,11 @@ def _encode(rows: Sequence[str]) -> bytes:
 
 
 def _rows(data: bytes) -> list[str]:
-    lines = data.decode().splitlines()
+    text = data.decode()
+    if not text.endswith("\n"):
+        # The digits of the last number may have been cut.
+        raise ValueError("its last line is not complete")
+    lines = text.splitlines()
     if len(lines) < 2 or _whole(lines[0]) != _VERSION:
         raise ValueError("it does not begin with a known version and a count")
     count = _whole(lines[1])

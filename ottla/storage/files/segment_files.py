@@ -123,6 +123,14 @@ class SegmentFiles:
                 renamed.append(path + DELETED_SUFFIX)
         return renamed
 
+    def move_to(self, directory: str) -> None:
+        """Rename the files into another folder; neither name is durable yet."""
+        for suffix in SUFFIXES:
+            path = self.path(suffix)
+            if self.file_system.exists(path):
+                self.file_system.rename(path, f"{directory}/{file_name(self.base_offset, suffix)}")
+        self.directory = directory
+
     def close(self) -> None:
         """Close the descriptor; a later use opens it again."""
         if self.opened is not None:

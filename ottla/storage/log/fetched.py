@@ -111,7 +111,8 @@ def range_size(
     last_known_start: FindStart,
 ) -> tuple[int, int]:
     """Return the sizes of the first batch and of all whole batches within the limits."""
-    first_size = batch.peek_size(read(position, HEADER_SIZE))
+    data = read(position, HEADER_SIZE)
+    first_size = batch.peek_size(data) if len(data) >= LOG_OVERHEAD else 0
     if first_size > max_bytes:
         return first_size, min(first_size, available)
     if available <= max_bytes:
@@ -119,8 +120,10 @@ def range_size(
     end = position + max_bytes
     at, last_offset = last_known_start(end)
     is_hint = at > position and last_offset >= 0
-    if is_hint and batch.peek_last_offset(read(at, HEADER_SIZE)) != last_offset:
-        at = position
+    if is_hint:
+        header = read(at, HEADER_SIZE)
+        if len(header) < HEADER_SIZE or batch.peek_last_offset(header) != last_offset:
+            at = position
     at = max(at, position)
     return first_size, _whole_end(at, end, read) - position
 

@@ -82,10 +82,12 @@ class Durability:
 
     __slots__ = ("_log", "flush_state")
 
-    def __init__(self, log: LogState) -> None:
+    def __init__(self, log: LogState, *, has_durable_names: bool) -> None:
         self._log = log
         log_directory = log.dependencies.log_directory
         self.flush_state = FlushState(log.files, log.clock, log.directory, log_directory)
+        if has_durable_names:
+            self.flush_state.unsynced.clear()
 
     def flush(self) -> None:
         """Make every record durable, and the files that are needed to find it."""
@@ -178,6 +180,25 @@ class Durability:
     def owes_sealed(self) -> bool:
         """True if a segment was rolled and is not durable yet."""
         return self._log.recovery_point < self._log.active.base_offset
+
+    def must_sync_names(self) -> bool:
+        """True if the name of the next segment must not outlive the names of the present ones.
+
+        Without its first segment a log would seem to begin later. Recovery cuts a log at any other
+        gap, except a compacted one, in which gaps are no damage.
+        """
+        log = self._log
+        is_exposed = len(log.segments) <= 1 or log.config.is_compacted
+        return is_exposed and log.directory in self.flush_state.unsynced
+
+    def owes_names(self) -> bool:
+        """True if a roll would have to wait for the device, for names that can be synced before."""
+        return self._log.active.size_bytes > 0 and self.must_sync_names()
+
+    async def sync_names_in_background(self) -> None:
+        """Make the names of the log durable, off the event loop."""
+        with self._log.disk():
+            await self.flush_state.unsynced.sync_in_background()
 
     def expect_sync_of(self, *paths: str) -> None:
         """Have the next flush make the names in folders, or files, durable as well."""

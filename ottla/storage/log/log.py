@@ -9,7 +9,7 @@ LocalLog.
 import struct
 from bisect import bisect_right
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import NotCached
 from ottla.storage.config import LONG_MAX, LogConfig
@@ -52,7 +52,7 @@ class Log(LogState):
         dependencies: Dependencies,
     ) -> None:
         super().__init__(topic, partition, topic_id, config, loaded, dependencies)
-        self.durability = Durability(self)
+        self.durability = Durability(self, has_durable_names=loaded.has_durable_names)
         self.rolling = Rolling(self, self.durability)
         self.truncation = Truncation(self, self.durability, self.rolling)
         self.deletion = Deletion(self, self.rolling, self.truncation)
@@ -210,6 +210,15 @@ class Log(LogState):
                 return fetched
         except NotCached:
             return None
+        except NotSendable:
+            # Whole batches before the damage are served, and then the error.
+            return self.read(
+                offset,
+                max_bytes,
+                max_offset=max_offset,
+                at_least_one=at_least_one,
+                only_if_cached=only_if_cached,
+            )
         except OSError as error:
             raise self.fail(error) from error
         active = self.active

@@ -59,6 +59,7 @@ class LoadedLog(NamedTuple):
 
     `recovered` are the segments (by base offset) that were read again because they may not have
     been on the disk; `rebuilt` names files that were lost or damaged and have been rebuilt.
+    `has_durable_names`: no crash can lose the folder or a name in it.
     """
 
     directory: str
@@ -71,14 +72,23 @@ class LoadedLog(NamedTuple):
     truncation: Truncation | None = None
     recovered: tuple[int, ...] = ()
     rebuilt: tuple[str, ...] = ()
+    has_durable_names: bool = False
+
+
+SetAside = Callable[[list[Segment]], None]
 
 
 class Expectation(NamedTuple):
-    """The values in the checkpoints of the log directory for one log."""
+    """The values in the checkpoints of the log directory for one log.
+
+    `set_aside` keeps the segments of a log that ends before its log start offset: a crash has lost
+    the records between, or the checkpoint is damaged. Without it they are dropped, as of a copy.
+    """
 
     log_start_offset: int = 0
     recovery_point: int = 0
     is_clean: bool = False
+    set_aside: SetAside | None = None
 
 
 def create(files: FileSystem, directory: str, config: LogConfig, now_ms: int) -> LoadedLog:
@@ -188,6 +198,8 @@ class _Loading:
             self.truncation,
             tuple(sorted(self.recovered)),
             tuple(self.rebuilt),
+            # The flush of the last records was one of the names, too.
+            self.expected.is_clean and not self.recovered and self.segments[-1].size_bytes > 0,
         )
 
     # Segments
@@ -298,13 +310,33 @@ class _Loading:
                 self._recover_segment(last)
                 tail = last.load_tail()
             end = tail.next_offset
-        start = self.expected.log_start_offset
+        start = self._checked_start(end)
         if end < start or not self.segments:
-            self._drop(self.segments, "before the start of the log")
+            set_aside = self.expected.set_aside
+            if set_aside is not None and any(segment.size_bytes for segment in self.segments):
+                set_aside(self.segments)
+            else:
+                self._drop(self.segments, "before the start of the log")
             created = Segment.create(self.files, self.directory, start, self.config, self.now_ms)
             self.segments = [created]
             end = start
         return end
+
+    def _checked_start(self, end: int) -> int:
+        """Return the log start offset; a log that was closed cleanly cannot end before it."""
+        start = self.expected.log_start_offset
+        is_possible = end >= start or not self.expected.is_clean
+        if is_possible or not self.segments or self.expected.set_aside is None:
+            return start
+        _log.error(
+            "ignoring a log start offset behind the end of the log path=%s start=%d end=%d",
+            self.directory,
+            start,
+            end,
+        )
+        self.rebuilt.append(checkpoints.LOG_START_FILE)
+        self.expected = self.expected._replace(log_start_offset=0)
+        return 0
 
     # Leader epochs
 

@@ -41,8 +41,7 @@ class Rolling:
     def begin_segment(self, base_offset: int, now_ms: int) -> Segment:
         """Create the segment that takes appends from now on; raises OSError."""
         log = self._log
-        if log.directory in self._durability.flush_state.unsynced:
-            # Or this segment's name might outlive the previous segment's name.
+        if self._durability.must_sync_names():
             log.files.sync_directory(log.directory)
         segment = Segment.create(log.files, log.directory, base_offset, log.config, now_ms)
         if log.config.segment_jitter_ms:

@@ -221,8 +221,8 @@ class Segment:
                 size = min(len(data), limit)
                 if size < available:
                     size = whole_bytes(data, size, position, find)
-        if first_size < SIZE_MIN:
-            # The index may have led to damaged bytes.
+        if first_size < SIZE_MIN or not (size or first_size > max_bytes):
+            # The index may have led to damaged bytes, or the file has become shorter.
             raise batches.damaged(position)
         if first_size > max_bytes:
             size = min(first_size, available) if at_least_one else 0
@@ -231,6 +231,8 @@ class Segment:
             records = self._sent.add(self.file, position, size)
         elif size > len(data):
             records = read(position, size)
+            if len(records) < size:
+                raise batches.damaged(position)
         else:
             records = data if size == len(data) else memoryview(data)[:size]
         return fetched.new_records((records, offset, self.base_offset, position, first_size))
@@ -241,9 +243,16 @@ class Segment:
         position, first_size, size = span
         records: Part = b""
         if size:
-            records = data = read(position, size if size < range_bytes_min else SIZE_MIN)
+            wanted = size if size < range_bytes_min else SIZE_MIN
+            records = data = read(position, wanted)
             if len(data) < SIZE_MIN or batch.peek_size(data) != first_size:
                 raise self.batches.damaged(position)
+            if len(data) < wanted:
+                # The file has become shorter.
+                size = whole_bytes(data, len(data), position, self.batches.last_known_start)
+                if not size:
+                    raise self.batches.damaged(position)
+                records = memoryview(data)[:size]
         if size >= range_bytes_min:
             records = self._sent.add(self.file, position, size)
         return fetched.new_records((records, offset, self.base_offset, position, first_size))

@@ -301,6 +301,9 @@ class SegmentBatches:
         tail = Tail(self.base_offset, 0)
         for position, header in self.headers(0, read):
             tail = self.note_header(position, header)
+        if tail.position < self._files.size_bytes:
+            # They would end at the damage, and offsets behind it would count as absent.
+            self.forget_recent()
         return tail
 
     def load_tail(self) -> Tail:

@@ -13,25 +13,29 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.client.admin.groups import (
-    Group,
-    delete_group,
-    describe_group,
-    list_groups,
-    remove_members,
-)
+from ottla.base.loading import deferred_module
+from ottla.client.admin.groups import Group, describe_group, list_groups
 from ottla.client.admin.offsets import (
     CommittedOffset,
     TopicPartition,
     commit_offsets,
     committed_offsets,
 )
-from ottla.client.admin.topics import delete_topic, list_topics
+from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.streams.application.election import group_of
 from ottla.streams.model.names import is_internal
+
+# Only an executed reset needs them.
+if TYPE_CHECKING:
+    from ottla.operations import topics as topic_changes
+    from ottla.operations.offsets import groups as group_changes
+else:
+    topic_changes = deferred_module("ottla.operations.topics")
+    group_changes = deferred_module("ottla.operations.offsets.groups")
 
 CHECKPOINT, GROUP, TOPIC = "checkpoint", "group", "topic"
 _LEDGER = "ottla-sink-"
@@ -164,7 +168,7 @@ def execute_reset(
                 "tools of its file system, then reset with a --state-dir that is empty.",
             )
     for group in members:
-        remove_members(brokers, group, reason="the application is reset")
+        group_changes.remove_members(brokers, group, reason="the application is reset")
     for removal in removals:
         if removal.kind != CHECKPOINT:
             _remove(brokers, removal)
@@ -179,9 +183,9 @@ def execute_reset(
 def _remove(brokers: Brokers, removal: Removal) -> None:
     try:
         if removal.kind == TOPIC:
-            delete_topic(brokers, removal.name)
+            topic_changes.delete(brokers, removal.name)
         else:
-            delete_group(brokers, removal.name)
+            group_changes.delete_group(brokers, removal.name)
     except ApiError as error:
         if error.code not in _GONE:
             raise

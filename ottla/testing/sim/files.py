@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from ottla.base.buffers import Buffer, FileRange
+from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.clock import Clock
 from ottla.base.files import NotCached
 from ottla.base.rng import Rng, SeededRng
@@ -77,12 +77,17 @@ class SimFile:
         """Return up to `size_bytes` from `position` after some virtual time."""
         return self._files.in_background(lambda: self.read_at(position, size_bytes))
 
+    def note_failure(self) -> None:
+        """Do nothing: reads of simulated files do not fail while they are sent."""
+
     def is_cached(self, position: int, size_bytes: int) -> bool:
         """Return True, or at random False as if the bytes were not in the page cache."""
         return not self._files.is_cold()
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
-        """Return a range of the file."""
+        """Return a range of the file; raises NotSendable if the file is shorter."""
+        if position + size_bytes > len(self._stored.content):
+            raise NotSendable
         return FileRange(self, position, size_bytes)
 
     def size(self) -> int:

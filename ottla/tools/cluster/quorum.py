@@ -10,6 +10,7 @@ from ottla.client.admin.apache.quorum import Quorum
 from ottla.client.brokers import Brokers
 from ottla.client.config.properties import parse_properties
 from ottla.client.errors import Unsupported
+from ottla.operations import cluster as changes
 from ottla.tools import options
 from ottla.tools.output import JSON, Output, note
 from ottla.tools.text_files import read_text
@@ -106,7 +107,7 @@ def _text(directory_id: bytes) -> str | None:
 def _add(brokers: Brokers, output: Output, path: str, *, execute: bool) -> None:
     controller = _read_controller(parse_properties(read_text(path), path))
     if execute:
-        quorum.add_raft_voter(brokers, *controller)
+        changes.add_voter(brokers, *controller)
     endpoints = ", ".join(map(str, controller.endpoints))
     named = f"controller {controller.node_id} at {endpoints}"
     _report(output, f"Added {named}.", f"Would add {named}: repeat with --execute.", execute,
@@ -118,7 +119,7 @@ def _remove(
 ) -> None:
     value = _parse_directory_id(directory_id)
     if execute:
-        quorum.remove_raft_voter(brokers, node_id, value)
+        changes.remove_voter(brokers, node_id, value)
     named = f"controller {node_id} from the voters"
     _report(output, f"Removed {named}.", f"Would remove {named}: repeat with --execute.", execute,
             node_id)  # fmt: skip

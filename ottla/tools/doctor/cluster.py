@@ -17,6 +17,7 @@ from ottla.client.brokers import Brokers, LeaderError
 from ottla.client.connection import OnRequest
 from ottla.client.errors import ClientError
 from ottla.client.security.options import Security
+from ottla.operations import topics as operations
 from ottla.tools.doctor import port
 from ottla.tools.doctor.findings import Finding, State, fail, ok, warn
 from ottla.tools.doctor.machine import DISK_WARN_BYTES, ROOM
@@ -227,7 +228,7 @@ def _time(brokers: Brokers, *, may_write: bool) -> Finding:
     if not may_write:
         return ok("time", "not compared: use --write, which creates a temporary topic")
     name = f"ottla-doctor-{time.time_ns()}"
-    topics.create_topic(
+    created = operations.create(
         brokers, name, partitions=1, config={"message.timestamp.type": "LogAppendTime"}
     )
     try:
@@ -235,7 +236,7 @@ def _time(brokers: Brokers, *, may_write: bool) -> Finding:
         stamped_ms = _stamp(brokers, name)
         after = time.time()
     finally:
-        topics.delete_topic(brokers, name)
+        operations.delete(brokers, created.resource)
     # A difference smaller than the duration of the request cannot be detected.
     theirs = stamped_ms / 1000
     skew = theirs - after if theirs > after else min(theirs - before, 0.0)

@@ -19,7 +19,8 @@ def command(output: Output, **option_values: Any) -> None:
     """Restore logs that a stopped broker has set aside (dry run by default).
 
     A log whose topic id is not the id of its topic is not served, and its folder is renamed to
-    orders-3.ID-stray: the topic was created again, or the file partition.metadata is damaged. This
+    orders-3.ID-stray: the topic was created again, or the file partition.metadata is damaged. After
+    a crash, so is a log that ends before its log start offset: that checkpoint may be damaged. This
     command restores all such logs, or the one in FOLDER, which may also be of a replica that was
     moved away. A log that is in the place of a restored one is set aside in turn.
 

@@ -4,7 +4,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.apache import share_groups
 from ottla.client.brokers import Brokers
 from ottla.client.errors import Unsupported
-from ottla.operations.offsets.groups import IDLE_STATES
+from ottla.operations.offsets import groups
 from ottla_scripts.exits import Exit
 from ottla_scripts.flags import Options
 from ottla_scripts.groups import kinds, resetting
@@ -39,7 +39,7 @@ def delete_offsets(brokers: Brokers, options: Options) -> None:
     results: dict[str, ApiError | Unsupported | None] = {}
     first: ApiError | Unsupported | None = None
     try:
-        results.update(share_groups.share_offset_deletions(brokers, group, names))
+        results.update(groups.delete_share_offsets(brokers, group, names).errors)
         first = next((error for error in results.values() if error is not None), None)
     except (ApiError, Unsupported) as error:
         results, first = dict.fromkeys(names, error), error
@@ -76,7 +76,7 @@ def reset(brokers: Brokers, options: Options) -> None:
     plan = resetting.targets(rows)
     if "execute" in options:
         with resetting.altering(plan):
-            share_groups.alter_share_group_offsets(brokers, group, plan)
+            groups.alter_share_offsets(brokers, group, plan)
     resetting.print_plans(options, {group: plan})
 
 
@@ -88,7 +88,7 @@ def _check_inactive(brokers: Brokers, group: str) -> None:
             return
         err(java_message(error))
         raise Exit(1) from error
-    if state not in IDLE_STATES:
+    if state not in groups.IDLE_STATES:
         err(f"Share group '{group}' is not empty.")
         raise Exit(1)
 

@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from ottla.base.errors import ApiError, OttlaError
-from ottla.client.admin import topics
 from ottla.client.admin.apache.streams_groups import describe_streams_group
 from ottla.client.brokers import Brokers
+from ottla.operations.changes import change_each
+from ottla.operations.topics import delete
 from ottla_scripts.groups.running import execution_exception, print_error
 from ottla_scripts.groups.streams.description import source_topics
 from ottla_scripts.groups.streams.topic_names import is_internal
@@ -37,10 +38,4 @@ def internal_topics(brokers: Brokers, group_id: str) -> list[str]:
 
 def delete_topics(brokers: Brokers, names: Sequence[str]) -> dict[str, ApiError]:
     """Delete topics, and return an error for each that could not be deleted."""
-    failed: dict[str, ApiError] = {}
-    for name in names:
-        try:
-            topics.delete_topic(brokers, name)
-        except ApiError as error:
-            failed[name] = error
-    return failed
+    return change_each(names, lambda name: delete(brokers, name)).errors

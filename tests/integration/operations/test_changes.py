@@ -1,5 +1,6 @@
 """Operations that change a cluster return the change that was made."""
 
+from ottla.base.errors import ErrorCode
 from ottla.client import Producer
 from ottla.client.admin import offsets, quotas, topics, transactions
 from ottla.client.admin.configs import Resource, ResourceType, describe_config
@@ -136,6 +137,30 @@ def test_group_is_deleted(connection: ClusterConnection, topic: str) -> None:
         offsets.commit_offsets(brokers, topic, {(topic, 0): offsets.CommittedOffset(0)})
         change = groups.delete_group(brokers, topic)
     assert change == Change("", "group.delete", topic, before={f"{topic}-0": "0"})
+
+
+def test_results_of_partitions_are_returned_beside_the_change(
+    connection: ClusterConnection, topic: str
+) -> None:
+    """Scripts print the error of each partition; the change has only those that succeeded."""
+    key, missing = (topic, 0), (topic, 9)
+    with connection.brokers() as brokers:
+        operations.create(brokers, topic, partitions=[brokers.node_ids()[:2]])
+        (row,) = _described(brokers, topic, partitions=1).partitions
+        current = {key: row.replicas}
+        refused = execution.reassign(brokers, {key: (99,), missing: (1,)}, current)
+        elected = elections.try_elect(brokers, [key, missing], unclean=False)
+        offsets.commit_offsets(brokers, topic, {key: offsets.CommittedOffset(0)})
+        deleted = groups.delete_offsets(brokers, topic, [key, missing])
+        trimmed = operations.trim(brokers, {key: 0})
+    assert set(refused.errors) == {key, missing}
+    assert (refused.change.resource, refused.change.after) == ("0 partitions", {})
+    codes = {name: error and error.code for name, error in elected.results.items()}
+    assert codes[key] is ErrorCode.ELECTION_NOT_NEEDED
+    assert codes[missing] is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert (elected.change.resource, elected.change.notes) == ("0 partitions", ())
+    assert (deleted.errors[key], deleted.change.after[f"{topic}-0"]) == (None, "none")
+    assert (trimmed[0].before, operations.new_starts(trimmed)) == ({}, {key: 0})
 
 
 def test_moves_and_elections(connection: ClusterConnection, topic: str) -> None:

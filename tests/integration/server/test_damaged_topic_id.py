@@ -28,6 +28,19 @@ def node_in(folder: Path) -> Node:
     )
 
 
+async def topic_of_batches(folder: Path, count: int) -> Node:
+    """Start a broker with a topic of several segments, which has this number of batches."""
+    node = node_in(folder)
+    await node.start()
+    config = {"internal.segment.bytes": "20000"}
+    (created,) = await node.broker.controller.create_topics([TopicRequest("t", 1, 1, (), config)])
+    assert created.error is None
+    batch = encode_batch([Record(None, b"value-%d" % number) for number in range(100)])
+    for _ in range(count):
+        node.broker.replicas.get("t", 0).append_as_leader(bytearray(batch), acks=-1)
+    return node
+
+
 def end_offset(node: Node) -> int:
     """Return the end of the log."""
     return node.broker.replicas.get("t", 0).log.log_end_offset

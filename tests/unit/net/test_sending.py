@@ -1,6 +1,7 @@
 """Responses with record bytes of a file: order, back pressure, and closing, on each event loop."""
 
 import asyncio
+import errno
 import os
 import random
 import struct
@@ -340,6 +341,10 @@ class ColdSource:
     def __init__(self, content: bytes) -> None:
         self.content = content
         self.reads = 0
+        self.has_failed = False
+
+    def note_failure(self) -> None:
+        self.has_failed = True
 
     def is_cached(self, position: int, size_bytes: int) -> bool:
         return False
@@ -367,6 +372,29 @@ def test_cold_bytes_are_read_in_the_background(run: Run) -> None:
         expected = site.framed(parts) + SIZE.pack(4) + b"next"
         assert await reader.read(len(expected)) == expected
         assert source.reads >= 12
+
+    run(scenario)
+
+
+class FailingSource(ColdSource):
+    """A file on a device that has failed."""
+
+    def read_in_background(self, position: int, size_bytes: int) -> Awaitable[bytes]:
+        done: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+        done.set_exception(OSError(errno.EIO, "the device has failed"))
+        return done
+
+
+def test_file_that_cannot_be_read_is_noted_for_the_next_fetch(run: Run) -> None:
+    """This response has begun: only the next one can have an error code."""
+
+    async def scenario(site: Site) -> None:
+        for source in (FailingSource(b""), ColdSource(b"")):
+            site.handler.answers = [[b"head", FileRange(source, 7, MIB)]]
+            reader = await connect(site)
+            reader.ask()
+            while not source.has_failed:
+                await asyncio.sleep(0.01)
 
     run(scenario)
 

@@ -1,12 +1,14 @@
 """Values that a change has if the user may read them."""
 
+from typing import Never
+
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.operations.changes import if_allowed, if_possible
+from ottla.operations.changes import Change, change_each, if_allowed, if_possible
 
 
-def _failing(code: ErrorCode) -> int:
+def _failing(code: ErrorCode) -> Never:
     raise ApiError(code)
 
 
@@ -34,3 +36,14 @@ def test_other_errors_are_raised_before_the_change() -> None:
     assert if_allowed(lambda: 1) == 1
     with pytest.raises(ApiError):
         if_allowed(lambda: _failing(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def test_error_of_one_entity_does_not_stop_the_change_of_the_others() -> None:
+    """The errors are returned by entity, beside the changes."""
+
+    def change(name: str) -> Change:
+        return Change("", "x", name) if name != "b" else _failing(ErrorCode.INVALID_REQUEST)
+
+    done = change_each("abc", change)
+    assert [*done.changes] == ["a", "c"]
+    assert [error.code for error in done.errors.values()] == [ErrorCode.INVALID_REQUEST]
