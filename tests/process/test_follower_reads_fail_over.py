@@ -11,7 +11,7 @@ from tests.process.broker_cluster import BrokerCluster, campaign, wait
 from tests.process.load import Load
 from tests.process.test_read_from_follower import TOPIC, RackConsumer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 _SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 

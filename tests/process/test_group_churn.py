@@ -194,6 +194,7 @@ def _spans(member: ChurningMember) -> Iterator[tuple[int, float, float]]:
 
 
 @campaign
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_group_of_thirty_members_with_churn(tmp_path: Path, protocol: str) -> None:
     """Each record is read, each partition has one owner, and no committed offset goes back."""
