@@ -43,12 +43,12 @@ class SlowDisks:
         return self._folder / f"delays{number}"
 
     def prefix(self, number: int) -> list[str]:
-        """Return the words in front of a broker's command."""
+        """Return the words in front of a broker's command; the coordination has another disk."""
         return [
             "env",
             f"LD_PRELOAD={self._library}",
             f"SLOW_DISK_DELAYS={self._delays(number)}",
-            f"SLOW_DISK_PATH={self._folder}",
+            f"SLOW_DISK_PATH={self._folder}/data",
         ]
 
     def slow(self, number: int, *, write_s: float = 0.0, sync_s: float = 0.0) -> None:

@@ -221,15 +221,15 @@ class Worker:
                 else:
                     self._poll(consumer, operation)
             if self._random.random() < _ABORT_SHARE:
-                status = _abort(producer)
+                status = self._abort(producer)
             else:
                 _repeat(lambda: producer.commit_transaction(_CALL_S))
                 status = Status.OK
         except confluent_kafka.KafkaException as error:
             status = Status.UNKNOWN
-            self._recorder.errors[f"{error.args[0].name()}: {error.args[0].str()}"] += 1
+            self._recorder.errors[f"transaction: {error.args[0].name()}"] += 1
             if error.args[0].txn_requires_abort():
-                status = _abort(producer)
+                status = self._abort(producer)
         # Delivery reports that are still queued; a fatal error may be reported again.
         with suppress(confluent_kafka.KafkaException):
             producer.poll(0)
@@ -240,6 +240,14 @@ class Worker:
         elif status is Status.FAILED:
             self._rewind(consumer)
         return operation
+
+    def _abort(self, producer: Any) -> Status:
+        try:
+            _repeat(lambda: producer.abort_transaction(_CALL_S))
+        except confluent_kafka.KafkaException as error:
+            self._recorder.errors[f"abort: {error.args[0].name()}"] += 1
+            return Status.UNKNOWN
+        return Status.FAILED
 
     def _send(self, producer: Any, operation: Operation) -> None:
         topic, number = self._random.choice(self._recorder.partitions)
@@ -274,14 +282,6 @@ def _delivered(operation: Operation, index: int, error: Any, message: Any) -> No
     # The offset is unknown if the broker recognized a duplicate of an old batch (KIP-98).
     if error is None and isinstance(step, Send) and message.offset() is not None:
         operation.steps[index] = step._replace(offset=message.offset())
-
-
-def _abort(producer: Any) -> Status:
-    try:
-        _repeat(lambda: producer.abort_transaction(_CALL_S))
-    except confluent_kafka.KafkaException:
-        return Status.UNKNOWN
-    return Status.FAILED
 
 
 def _repeat(call: Callable[[], object]) -> None:
