@@ -11,12 +11,13 @@ from ottla.testing.checkers.kafka import Status
 from tests.process.broker_cluster import BrokerCluster, campaign
 from tests.process.faults import SEED, judge, progress
 from tests.process.transactional_load import transactions
+from tests.process.zookeeper_servers import zookeeper
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("zookeeper"), pytest.mark.timeout(600)]
 TOPICS = ("orders", "payments")
 PARTITIONS = [(topic, number) for topic in TOPICS for number in range(6)]
 _ROOT = Path(__file__).parents[2]
-_FORMER = os.environ.get("OTTLA_UPGRADE_FROM", "HEAD~300")
+_FORMER = os.environ.get("OTTLA_UPGRADE_FROM", "HEAD~110")
 
 
 @pytest.fixture
@@ -54,7 +55,10 @@ def test_rolling_upgrade_loses_nothing(tmp_path: Path, former: Path) -> None:
     # Python imports the package from the directory in which it starts.
     old = {number: ["env", "-C", str(former)] for number in (1, 2, 3)}
     prefixes = dict(old)
-    with BrokerCluster(tmp_path, prefixes=prefixes) as cluster:
+    with (
+        zookeeper(tmp_path / "zookeeper") as server,
+        BrokerCluster(tmp_path, zookeeper=server.address, prefixes=prefixes) as cluster,
+    ):
         for topic in TOPICS:
             cluster.create_topic(topic, partitions=6)
         with transactions(cluster.bootstrap, PARTITIONS, workers=4, batch=5, seed=SEED) as recorder:

@@ -221,6 +221,9 @@ class Worker:
                 else:
                     self._poll(consumer, operation)
             if self._random.random() < _ABORT_SHARE:
+                # librdkafka fails with INVALID_TXN_STATE if it aborts while it adds the partitions,
+                # with Apache Kafka, too; and only records that were written can be read by mistake.
+                producer.flush(_CALL_S)
                 status = self._abort(producer)
             else:
                 _repeat(lambda: producer.commit_transaction(_CALL_S))
