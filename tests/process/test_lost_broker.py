@@ -38,14 +38,24 @@ def test_broker_that_never_returns_blocks_only_the_name_of_a_deleted_topic(
         cluster.create_topic(name, partitions=8)
     with Load(cluster.bootstrap, TOPIC, partitions=8, rate=200) as load:
         load.wait_for(300)
-        cluster.kill(_LOST)
-        load.wait_for(300)
+        before = replicas_of(cluster, MOVED)
+        pending = next(number for number, row in enumerate(before) if _LOST not in row)
+        # It does not fetch the replica that it is to have, and is never heard of again.
+        cluster.pause(_LOST)
         with cluster.admin(timeout_s=20) as brokers:
+            target = [*before[pending][:2], _LOST]
+            replicas.alter_partition_reassignments(brokers, {(MOVED, pending): target})
+            cluster.kill(_LOST)
+            load.wait_for(300)
             wait(lambda: _LOST not in cluster.known(), "the broker is gone")
             topics.delete_topic(brokers, DELETED)
             with pytest.raises(ApiError) as caught:
                 topics.create_topic(brokers, DELETED, partitions=1, replication_factor=3)
             assert caught.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+            assert set(replicas.list_partition_reassignments(brokers)) == {(MOVED, pending)}
+            replicas.alter_partition_reassignments(brokers, {(MOVED, pending): None})
+            assert not replicas.list_partition_reassignments(brokers)
+            assert replicas_of(cluster, MOVED)[pending] == before[pending]
             check_moves(cluster)
             topics.create_topic(brokers, "new", partitions=6, replication_factor=3)
             cluster.wait_in_sync("new")
@@ -78,13 +88,12 @@ def _is_created(cluster: BrokerCluster) -> bool:
 
 
 def check_moves(cluster: BrokerCluster) -> None:
-    """Cancel a move that cannot finish, and finish one that leaves the lost broker."""
+    """Refuse a move to the lost broker, and finish one that leaves it."""
     before = replicas_of(cluster, MOVED)
     on_lost = next(number for number, row in enumerate(before) if _LOST in row)
     elsewhere = next(number for number, row in enumerate(before) if _LOST not in row)
     remaining = [number for number in cluster.ids if number != _LOST]
     with cluster.admin(timeout_s=20) as brokers:
-        # Brokers that do not run are refused as targets.
         with pytest.raises(ApiError) as caught:
             replicas.alter_partition_reassignments(
                 brokers, {(MOVED, elsewhere): [*before[elsewhere][:2], _LOST]}
