@@ -18,8 +18,9 @@ from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
 from tests.process.broker_cluster import BrokerCluster, campaign, wait
 from tests.process.load import Load
+from tests.process.zookeeper_servers import zookeeper
 
-pytestmark = [pytest.mark.slow, pytest.mark.needs("cc"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.needs("cc", "zookeeper"), pytest.mark.timeout(600)]
 TOPIC = "orders"
 _SYNC_S, _WRITE_S = 3.0, 0.4
 # A loop that waited for one sync would be silent for longer.
@@ -43,7 +44,7 @@ class SlowDisks:
         return self._folder / f"delays{number}"
 
     def prefix(self, number: int) -> list[str]:
-        """Return the words in front of a broker's command; the coordination has another disk."""
+        """Return the words in front of a broker's command."""
         return [
             "env",
             f"LD_PRELOAD={self._library}",
@@ -93,10 +94,15 @@ def disks(tmp_path: Path) -> SlowDisks:
 
 @pytest.fixture
 def cluster(tmp_path: Path, disks: SlowDisks) -> Iterator[BrokerCluster]:
-    """Three brokers that sync before they acknowledge."""
+    """Three brokers that sync before they acknowledge, and a ZooKeeper on a disk of its own."""
     prefixes = {number: disks.prefix(number) for number in (1, 2, 3)}
     options = {"log.flush.on.ack": "true"}
-    with BrokerCluster(tmp_path, options=options, prefixes=prefixes) as running:
+    with (
+        zookeeper(tmp_path / "zookeeper") as server,
+        BrokerCluster(
+            tmp_path, zookeeper=server.address, options=options, prefixes=prefixes
+        ) as running,
+    ):
         running.create_topic(TOPIC)
         yield running
 
