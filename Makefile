@@ -54,7 +54,7 @@ SEEDS ?= 300
 campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated runs (5000 take about an hour), then real processes
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
 	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q --nightly tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
-		tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
+		tests/robustness/test_topic_churn.py tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
 		tests/streams/test_any_micro_batches.py
 
 check: $(VENV)/.installed  ## check format, lint, types, layers, generated documents

@@ -37,14 +37,21 @@ def judge(recorder: Recorder, name: str | None = None) -> None:
 def progress(recorder: Recorder, more: int = 20) -> None:
     """Wait until further transactions are committed."""
     goal = recorder.count(Status.OK) + more
-    wait(lambda: recorder.count(Status.OK) >= goal, f"{more} transactions are committed", 60)
+    wait(lambda: recorder.count(Status.OK) >= goal, f"{more} transactions are committed", 120)
 
 
 class Faults:
     """Injects one fault after the other into a cluster, each for longer than a session."""
 
-    def __init__(self, cluster: BrokerCluster, network: Machines, topics: Sequence[str]) -> None:
+    def __init__(
+        self,
+        cluster: BrokerCluster,
+        network: Machines,
+        topics: Sequence[str],
+        session_ms: int = SESSION_MS,
+    ) -> None:
         self._cluster = cluster
+        self._session_ms = session_ms
         self._network = network
         self._topics = topics
         self._random = random.Random(SEED)
@@ -73,9 +80,9 @@ class Faults:
             self._last()
             self._network.heal(victim)
         for topic in self._topics:
-            self._cluster.wait_in_sync(topic, 60)
+            self._cluster.wait_in_sync(topic, 120)
 
     def _last(self) -> None:
         """Return after 0.2 to 2 sessions."""
-        end = time.monotonic() + self._random.uniform(0.2, 2) * SESSION_MS / 1000
+        end = time.monotonic() + self._random.uniform(0.2, 2) * self._session_ms / 1000
         wait(lambda: time.monotonic() > end, "the fault has lasted")
