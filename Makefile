@@ -55,7 +55,7 @@ campaign: $(VENV)/.installed  ## test clusters under faults: SEEDS=… simulated
 	$(BIN)/python -m tests.sim.campaign run $(SEEDS)
 	$(BIN)/python -m tests.sim.long_run 24
 	OTTLA_CAMPAIGN=1 $(BIN)/python -m pytest -q --nightly tests/sim/test_planted_bugs.py tests/sim/test_cluster_criteria.py tests/process \
-		tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
+		tests/robustness/test_topic_churn.py tests/client/test_chaos.py tests/spark/test_instances.py tests/spark/test_killed.py tests/spark/test_equality.py \
 		tests/streams/test_any_micro_batches.py
 
 check: $(VENV)/.installed  ## check format, lint, types, layers, generated documents

@@ -170,12 +170,13 @@ class BrokerCluster:
         rows = {
             "broker.id": str(number),
             "listeners": f"PLAINTEXT://{self._hosts[number]}:{self._ports[number]}",
-            # The hosts may be addresses of network namespaces.
-            "allow.insecure.listeners": "true",
             "log.dirs": str(self.data(number)),
             **self._options,
             **self._own.get(number, {}),
         }
+        if self._hosts[number] != LOOPBACK:
+            # An address of a network namespace.
+            rows["allow.insecure.listeners"] = "true"
         if self._zookeeper is None:
             rows["coordination.dir"] = str(self.folder / "coordination")
             rows["coordination.listener"] = f"{LOOPBACK}:{self._coordination}"

@@ -49,6 +49,7 @@ def _zookeeper() -> str | None:
 
 TOOLS: Mapping[str, Tool] = {
     "bash": Tool(programs("bash"), "apt-get install bash"),
+    "cc": Tool(programs("cc"), "apt-get install gcc libc6-dev"),
     "chromium": Tool(programs("chromium"), "apt-get install chromium"),
     "fish": Tool(programs("fish"), "apt-get install fish"),
     # Apache Kafka and its ZooKeeper, with jars that Maven fetches.

@@ -5,12 +5,12 @@ previous one got its response. Follows DefaultAlterPartitionManager.
 """
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.base.logs import provoked_logger
 from ottla.base.tasks import Tasks
 from ottla.controller.loop import Controller
 from ottla.controller.planning.isr_changes import IsrRequest
@@ -26,7 +26,8 @@ from ottla.wire.messages.alter_partition import (
     TopicData,
 )
 
-_log = logging.getLogger(__name__)
+# One line for each attempt, while a cluster has no controller.
+_log = provoked_logger(__name__)
 
 VERSION = 3
 # Between two attempts while the controller changes or cannot be reached.

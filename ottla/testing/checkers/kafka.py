@@ -4,9 +4,10 @@ A history is what clients know: values they sent with their outcome, records the
 they committed. Every value is sent once, so that it identifies its write. The checker derives, per
 partition, which values each offset had, and reports each contradiction to the guarantees. It is a
 pure function, independent of brokers and time. After Jepsen's `jepsen.tests.kafka`, which describes
-the anomalies; `FRACTURED_TRANSACTION`, `UNSENT_READ` and `LOST_COMMIT` are additions.
+the anomalies; `FRACTURED_TRANSACTION`, `UNSENT_READ` and `LOST_COMMIT` are additions. The anomalies
+`PRECOMMITTED_READ` and `CYCLE` are those of `ottla.testing.checkers.transactions`.
 
-Not done: cycles between transactions (G0, G1c, G2).
+Not done: cycles between transactions with anti-dependencies (G2).
 """
 
 from collections import defaultdict
@@ -41,6 +42,8 @@ class Anomaly(Enum):
     NONMONOTONIC_SEND = "nonmonotonic send"
     FRACTURED_TRANSACTION = "fractured transaction"
     LOST_COMMIT = "lost commit"
+    PRECOMMITTED_READ = "precommitted read"
+    CYCLE = "G1c"
 
 
 class Contradiction(NamedTuple):
