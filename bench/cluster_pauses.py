@@ -91,8 +91,11 @@ class ObservedCluster(BrokerCluster):
 
         wait(responds, f"broker {number} is probed", _PATIENCE_S)
 
-    def reading(self, number: int) -> Reading:
-        """Return the worst measurement of a broker since the last call, over its processes."""
+    def reading(self, number: int) -> Reading | None:
+        """Return the worst measurement of a broker since the last call, over its processes.
+
+        None if it was killed, and has not run since.
+        """
         texts = []
         last = last_reading(self.data(number))
         if last.exists():
@@ -104,7 +107,7 @@ class ObservedCluster(BrokerCluster):
                 probe.sendall(b"take\n")
                 texts.append(probe.makefile().readline())
         readings = [Reading(**json.loads(text)) for text in texts]
-        return max(readings, key=lambda reading: reading.watch_ms)
+        return max(readings, key=lambda reading: reading.watch_ms, default=None)
 
 
 class Scene:
@@ -180,6 +183,8 @@ class Scene:
         for number in cluster.ids if observed else ():
             assert observed is not None
             reading = observed.reading(number)
+            if reading is None:
+                continue
             row[f"broker {number}"] = {"pause ms": reading.watch_ms, "cpu ms": reading.cpu_ms}
             mark = "!" if reading.watch_ms > LIMIT_MS else ""
             text += f"  {number}: {reading.watch_ms:.0f}{mark} (cpu {reading.cpu_ms:.0f})"
