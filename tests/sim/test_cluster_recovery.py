@@ -5,7 +5,7 @@ import pytest
 from ottla.base.rng import Rng
 from ottla.testing.sim.world import World
 
-from .cluster import HOST, SimCluster
+from .cluster import HOST, SESSION_SECONDS, SimCluster
 
 pytestmark = pytest.mark.slow
 
@@ -98,3 +98,22 @@ def test_cluster_recovers_from_random_faults(seed: int) -> None:
 
     with World(seed) as world:
         world.run(scenario(SimCluster(world, 3)))
+
+
+@pytest.mark.parametrize("cut_ms", range(0, 60, 6))
+def test_a_start_waits_for_a_suspended_session(cut_ms: int) -> None:
+    """The connection to the ensemble is lost while a broker starts, and comes back in time."""
+
+    async def scenario(cluster: SimCluster) -> None:
+        await cluster.start(1)
+        start = cluster.begin(2)
+        await cluster.clock.sleep(cut_ms / 1000)
+        cluster.isolate(2, [HOST])
+        # The client suspends the session after two thirds of its time-out.
+        await cluster.clock.sleep(0.75 * SESSION_SECONDS)
+        cluster.heal()
+        await start
+        assert cluster.is_serving(2)
+
+    with World(cut_ms) as world:
+        world.run(scenario(SimCluster(world, 2)))

@@ -1,7 +1,8 @@
 """A session with the tree whose operations are timed and whose changes of state are counted.
 
 Follows kafka.zookeeper.ZooKeeperClient: the latency of every request, and the states of the session
-that its listeners see.
+that its listeners see. A broker that starts waits for its connection, as there: an operation that
+changes nothing, or that can be repeated, does not fail with the first session while this is young.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,6 +11,7 @@ from typing import TypeVar
 from ottla.base.clock import Clock
 from ottla.cluster.zk.port import (
     ANY_VERSION,
+    ConnectionSuspended,
     Coordination,
     Operation,
     Result,
@@ -20,6 +22,7 @@ from ottla.cluster.zk.port import (
 from ottla.metrics.histogram import Histogram
 
 T = TypeVar("T")
+_PAUSE_SECONDS = 0.05
 
 
 class SessionProbe:
@@ -44,11 +47,17 @@ class SessionProbe:
 
 
 class MeasuredSession:
-    """A session (implements Coordination) that reports to a probe."""
+    """A session (implements Coordination) that reports to a probe.
 
-    def __init__(self, session: Coordination, clock: Clock, probe: SessionProbe) -> None:
+    In its first `patience_s` seconds, reads and `ensure` wait for a suspended connection.
+    """
+
+    def __init__(
+        self, session: Coordination, clock: Clock, probe: SessionProbe, patience_s: float = 0.0
+    ) -> None:
         self._session = session
         self._clock = clock
+        self._patient_until = clock.monotonic() + patience_s
         self._probe = probe
         probe.begun()
         session.on_session(probe.changed)
@@ -60,6 +69,15 @@ class MeasuredSession:
         finally:
             self._probe.latency.observe(int((self._clock.monotonic() - started) * 1_000_000))
 
+    async def _repeated(self, work: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await self._timed(work())
+            except ConnectionSuspended:
+                if self._clock.monotonic() >= self._patient_until:
+                    raise
+            await self._clock.sleep(_PAUSE_SECONDS)
+
     @property
     def session_id(self) -> int:
         """Identity of the session; owner of its ephemeral nodes."""
@@ -67,15 +85,15 @@ class MeasuredSession:
 
     async def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
         """Return data and Stat; raise NoNode, without setting a watch, if the node does not exist."""
-        return await self._timed(self._session.get(path, watch))
+        return await self._repeated(lambda: self._session.get(path, watch))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         """Return the Stat or None; the watch fires on creation, change and deletion."""
-        return await self._timed(self._session.exists(path, watch))
+        return await self._repeated(lambda: self._session.exists(path, watch))
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         """Return the names of the children, sorted; the watch fires when one comes or goes."""
-        return await self._timed(self._session.children(path, watch))
+        return await self._repeated(lambda: self._session.children(path, watch))
 
     async def create(
         self, path: str, data: bytes = b"", *, ephemeral: bool = False, sequential: bool = False
@@ -87,7 +105,7 @@ class MeasuredSession:
 
     async def ensure(self, path: str) -> None:
         """Create the node and its parents, empty, if they do not exist."""
-        await self._timed(self._session.ensure(path))
+        await self._repeated(lambda: self._session.ensure(path))
 
     async def set(self, path: str, data: bytes, version: int = ANY_VERSION) -> Stat:
         """Replace the data; NoNode, BadVersion."""

@@ -249,7 +249,12 @@ def end(
     is_commit: bool,
     now_ms: int,
 ) -> TransitionResult:
-    """Decide the outcome of a client's transaction that keeps its epoch."""
+    """Decide the outcome of a client's transaction that keeps its epoch.
+
+    Without an ongoing transaction only a retry succeeds. An abort is refused after a commit, whose
+    response the client may have lost; also if it is meant for a next transaction, whose first
+    partitions were lost with the former coordinator: both requests have the same epoch.
+    """
     code = _identity_error(transaction, producer)
     if code is not ErrorCode.NONE or transaction is None:
         return TransitionResult(code)

@@ -89,7 +89,7 @@ class BrokerCoordination:
         if self._tree is None and not self._servers:
             await self._open_on_this_machine(net, rng)
         try:
-            return await self._start_session()
+            return await self._start_session(self._connect_timeout_ms / 1000)
         except EnsembleUnreachable as error:
             option = "coordination.listener" if self._standby else "zookeeper.connect"
             raise ConfigError(f"{option}={self._servers}: {error}.") from error
@@ -149,8 +149,8 @@ class BrokerCoordination:
         )
         self._servers = f"{reached(host)}:{port}"
 
-    async def _start_session(self) -> Coordination:
-        return MeasuredSession(await self._new_session(), self._clock, self.probe)
+    async def _start_session(self, patience_s: float = 0.0) -> Coordination:
+        return MeasuredSession(await self._new_session(), self._clock, self.probe, patience_s)
 
     async def _new_session(self) -> Coordination:
         if self._tree is not None:

@@ -1,9 +1,8 @@
 """The producer state of a log, the basis of idempotence and transactions.
 
-For each producer id it keeps the epoch, the last five batches and the start of the open
-transaction. It checks every batch of an idempotent producer; a log restores it from snapshots.
-Pure: the log handles the files. Follows ProducerStateManager, ProducerAppendInfo and
-ProducerStateEntry (KIP-98).
+For each producer id it keeps the epoch, the last batches and the start of the open transaction. It
+checks every batch of an idempotent producer; a log restores it from snapshots. Pure: the log
+handles the files. Follows ProducerStateManager, ProducerAppendInfo and ProducerStateEntry (KIP-98).
 """
 
 import bisect
@@ -31,7 +30,10 @@ from ottla.wire.records.batch import (
 )
 from ottla.wire.records.records import decode_batch
 
-BATCHES_KEPT = 5
+# Kafka keeps five, as many as a client may have in flight to one broker. The Java client may have five
+# more in flight to the next leader: while the former one does not respond, it sends new batches
+# there before it repeats those in flight, which by then may be the oldest of more than five.
+BATCHES_KEPT = 10
 NO_PRODUCER_EPOCH = -1
 NO_OFFSET = -1
 _SEQUENCE_MASK = 0x7FFFFFFF
@@ -334,7 +336,7 @@ class ProducerState:
     def add_earlier(self, earlier: Iterator[BatchHeader]) -> None:
         """Add batches that a snapshot does not contain; `earlier` is every batch, newest first.
 
-        Not in Kafka: after a restart a duplicate of any of the last five batches is still detected.
+        Not in Kafka: after a restart a duplicate of any of the kept batches is still detected.
         """
         for header in earlier:
             producer = self.producers.get(header.producer_id)

@@ -35,7 +35,7 @@ from ottla.wire.records.batch import CONTROL_BIT, BatchHeader
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
-# How much of the end of the log is read to find the last five batches of active producers.
+# How much of the end of the log is read to find the last batches of active producers.
 _EARLIER_BATCHES = 512
 # Progress is logged at most this often, and only after this many bytes.
 _LINE_SECONDS = 5.0

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
-from ottla.storage.log.producers import ProducerState
+from ottla.storage.log.producers import BATCHES_KEPT, ProducerState
 from ottla.wire.records import batch, control
 from ottla.wire.records.batch import BatchHeader
 from tests.unit.storage.world import START_MS, make_batch
@@ -71,16 +71,31 @@ def test_sequence_numbers_follow_one_another() -> None:
     written.write(5)
 
 
-def test_duplicates_of_the_last_five_batches_are_detected() -> None:
+def test_duplicates_of_the_last_batches_are_detected() -> None:
     """A repeated batch returns its first offsets; an older one is out of order."""
     written = Written()
-    for number in range(7):
+    for number in range(2 + BATCHES_KEPT):
         written.write(number * 2, 2)
-    for number in range(2, 7):
+    for number in range(2, 2 + BATCHES_KEPT):
         again = written.state.check(header_of(number * 2, 2))
         assert again is not None
         assert (again.base_offset, again.last_offset) == (number * 2, number * 2 + 1)
     assert written.refusal(2, count=2) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_batches_in_flight_are_duplicates_behind_new_ones() -> None:
+    """A Java producer has five batches in flight to a leader that is cut off, and sends five new
+    ones to its successor, which has the first ones, before it repeats those.
+
+    In Kafka the first one is out of order, until the producer gives up.
+    """
+    written = Written()
+    for number in range(10):
+        written.write(number)
+    for number in range(5):
+        duplicate = written.state.check(header_of(number))
+        assert duplicate is not None
+        assert duplicate.base_offset == number
 
 
 def test_batch_with_another_sequence_range_is_no_duplicate() -> None:
@@ -281,14 +296,17 @@ def test_empty_snapshot_is_valid() -> None:
 
 
 def test_earlier_batches_are_added_to_a_snapshot() -> None:
-    """Batches are added newest first while they are consecutive, at most five of one epoch."""
+    """Batches are added newest first while they are consecutive, up to a number of one epoch."""
     written = Written()
-    headers = [header_of(number * 2, 2, base_offset=number * 2) for number in range(8)]
-    for number in range(8):
+    numbers = range(3 + BATCHES_KEPT)
+    headers = [header_of(number * 2, 2, base_offset=number * 2) for number in numbers]
+    for number in numbers:
         written.write(number * 2, 2)
-    state = ProducerState.decode_snapshot(written.state.encode_snapshot(), 16)
+    state = ProducerState.decode_snapshot(written.state.encode_snapshot(), 2 * len(numbers))
     assert state is not None
     other = header_of(0, producer_id=9)
     state.add_earlier(iter([*reversed(headers), other]))
-    assert [batch.last_offset for batch in state.producers[7].batches] == [7, 9, 11, 13, 15]
+    assert [batch.last_offset for batch in state.producers[7].batches] == [
+        number * 2 + 1 for number in numbers[3:]
+    ]
     assert state.producers[7].batches == written.state.producers[7].batches
