@@ -3,6 +3,9 @@
 A damaged checkpoint is never fatal: the `load` functions log it and return the value for "unknown",
 and recovery reads the truth from the segments. `meta.properties` is the exception: a directory
 whose owner cannot be read is not opened. Follows org.apache.kafka.storage.internals.checkpoint.
+
+Not done: these files have no checksum. An offset that is wrong but possible is believed, such as a
+log start offset inside the log.
 """
 
 import logging

@@ -10,6 +10,9 @@ from ottla.storage.files.epochs import LeaderEpochs
 from ottla.storage.files.unsynced import Unsynced
 from ottla.storage.log.state import LogState
 
+# After this time, the names of a log are synced without a flush.
+_NAMES_AGE_MS = 60_000
+
 
 class FlushState:
     """The leader epochs, names and small files of one log that are not durable yet."""
@@ -192,8 +195,14 @@ class Durability:
         return is_exposed and log.directory in self.flush_state.unsynced
 
     def owes_names(self) -> bool:
-        """True if a roll would have to wait for the device, for names that can be synced before."""
-        return self._log.active.size_bytes > 0 and self.must_sync_names()
+        """True if the next roll would wait for the device, and is near or may be by its time.
+
+        A new log is given some time: most get their names with the first flush.
+        """
+        log = self._log
+        size = log.active.size_bytes
+        is_near = 2 * size >= log.config.segment_bytes or self.flush_state.age_ms >= _NAMES_AGE_MS
+        return size > 0 and is_near and self.must_sync_names()
 
     async def sync_names_in_background(self) -> None:
         """Make the names of the log durable, off the event loop."""
