@@ -6,7 +6,7 @@ brokers is one process. Each event is performed once in each case, and measured 
 knows its result. Processor time is measured for each broker, with the simulated network that its
 steps use; virtual seconds count the round trips (about 2 ms each), because code takes no time.
 
-Each partition has three replicas. The exponents of a power law, cost ~ brokers^a x partitions^b, are
+Each partition has three replicas. The exponents of a power law, brokers^a x partitions^b, are
 fitted by least squares to the logarithms.
 """
 

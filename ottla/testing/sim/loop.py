@@ -51,11 +51,15 @@ class Process:
         self.is_paused = False
         self._held: list[asyncio.Handle] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._on_kill: list[Callable[[], None]] = []
+        self._on_kill: dict[Callable[[], None], None] = {}
 
     def on_kill(self, action: Callable[[], None]) -> None:
         """Run `action` when the process is killed, as a kernel closes a dead process's sockets."""
-        self._on_kill.append(action)
+        self._on_kill[action] = None
+
+    def forget_on_kill(self, action: Callable[[], None]) -> None:
+        """Do not run `action` when the process is killed; no effect if it would not be."""
+        self._on_kill.pop(action, None)
 
     def owns(self, task: "asyncio.Task[Any]") -> None:
         """Add a task until it is done; tasks that a dead process creates never start."""
@@ -92,7 +96,7 @@ class Process:
         self.is_alive = False
         self._held.clear()
         tasks, self._tasks = list(self._tasks), {}
-        for action in self._on_kill:
+        for action in list(self._on_kill):
             action()
         # Callbacks that the `finally` blocks schedule belong to the dead process and never run.
         afterlife = contextvars.copy_context()

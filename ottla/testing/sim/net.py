@@ -11,6 +11,7 @@ import errno
 import os
 import ssl
 from collections.abc import Iterable
+from functools import partial
 
 from ottla.base.rng import Rng
 from ottla.net.port import SYSTEM_BUFFERS, ListenerTls, ProtocolFactory, SocketBuffers
@@ -210,6 +211,8 @@ class SimNetwork:
         for end, process in ((near, near_process), (far, far_process)):
             if process is not None:
                 process.on_kill(end.abort)
+                # A long life has many connections, and would keep each of them.
+                end.on_lost = partial(process.forget_on_kill, end.abort)
 
     # -- links ----------------------------------------------------------------------------------
 

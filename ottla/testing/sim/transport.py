@@ -104,6 +104,10 @@ class Pipe:
             self._receiver.received(content)
 
 
+def _ignore() -> None:
+    pass
+
+
 class SimTransport(asyncio.Transport):
     """The transport that a protocol receives for its connection."""
 
@@ -130,6 +134,8 @@ class SimTransport(asyncio.Transport):
         self._has_finished = False
         self._is_closing = False
         self._is_lost = False
+        # Called when the connection has ended at this end.
+        self.on_lost: Callable[[], None] = _ignore
 
     def attach(self, outgoing: Pipe, incoming: Pipe) -> None:
         """Connect the pipes of both directions."""
@@ -351,6 +357,8 @@ class SimTransport(asyncio.Transport):
         if self._is_lost:
             return
         self._is_lost = True
+        self.on_lost()
+        self.on_lost = _ignore
         protocol = self._protocol
         if protocol is not None:
             self._soon(protocol.connection_lost, error)

@@ -18,7 +18,7 @@ async def started(world: World) -> Controller:
     controller = world.controllers[1]
     async with asyncio.timeout(10):
         while len(controller.image.brokers) < 3:
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
     await controller.create_topics([TopicRequest("t", PARTITIONS, 3)])
     return controller
 
@@ -50,5 +50,5 @@ async def test_isr_changes_of_a_moment_are_announced_together(world: World) -> N
         assert len(result.partition.isr) == 1
     async with asyncio.timeout(10):
         while any(len(item.isr) > 1 for item in world.port(3).image.topics["t"].partitions):
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
     assert world.port(3).calls == [("metadata", ["t"])] * 2

@@ -84,7 +84,9 @@ class TransactionalProducer(Worker):
         self._sequences.clear()
 
     async def transact(self) -> None:
-        """Run one transaction to its end."""
+        """Run one transaction to its end, with a new epoch if the former one was fenced."""
+        if self._identity is None:
+            await self.initialize()
         name = f"{self.name}.{self._count}"
         self._count += 1
         outcomes = self.work.history.outcomes

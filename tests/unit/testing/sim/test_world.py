@@ -1,6 +1,7 @@
 """A simulated world with one seed: machines, their processes, and the guard against real effects."""
 
 import asyncio
+import gc
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 from ottla.base.clock import RealClock
 from ottla.base.uuids import random_uuid
 from ottla.testing.sim.loop import SimulationBreach
+from ottla.testing.sim.transport import SimTransport
 from ottla.testing.sim.world import Machine, World
 
 
@@ -134,3 +136,27 @@ def test_threads_of_others_keep_the_real_world() -> None:
         start.set()
         thread.join()
     assert times
+
+
+def test_a_process_keeps_no_connection_that_has_ended() -> None:
+    """A broker that runs for hours of virtual time does not keep all its former connections."""
+
+    async def scenario(world: World) -> None:
+        async def serve() -> None:
+            await world.machine("server").net.listen("", 9, asyncio.BufferedProtocol)
+
+        async def connect() -> None:
+            net = world.machine("client").net
+            for _ in range(50):
+                transport, _ = await net.connect("server", 9, asyncio.BufferedProtocol)
+                transport.abort()
+            await asyncio.sleep(10)
+
+        await world.machine("server").start(serve)
+        await world.machine("client").start(connect)
+        gc.collect()
+        ends = sum(isinstance(item, SimTransport) for item in gc.get_objects())
+        assert ends <= 4
+
+    with World(1) as world:
+        world.run(scenario(world))
