@@ -29,7 +29,7 @@ from ottla.wire.messages.fetch import (
 
 if TYPE_CHECKING:
     from ottla.wire import follower_fetch
-    from ottla.wire.follower_fetch import FollowerPosition, LeaderRecords
+    from ottla.wire.follower_fetch import FollowerMove, LeaderRecords
 else:
     # A broker without followed partitions does not need it.
     follower_fetch = deferred_module("ottla.wire.follower_fetch")
@@ -281,7 +281,7 @@ class FollowerFetches:
 
     def next_move(
         self, now: float, broker_epoch: int, limits: FollowerFetchLimits
-    ) -> "FollowerPosition | None":
+    ) -> "FollowerMove | None":
         """Return the next request if it only moves one partition; otherwise call `next_request`."""
         if len(self._changed) != 1 or self._paused:
             return None
@@ -295,7 +295,7 @@ class FollowerFetches:
             return None
         self._changed.clear()
         self._sent[key] = followed, followed.offset
-        return follower_fetch.FollowerPosition(
+        return follower_fetch.FollowerMove(
             max_wait_ms=limits.wait_ms,
             min_bytes=limits.bytes_min,
             max_bytes=limits.response_bytes_max,

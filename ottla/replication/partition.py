@@ -17,7 +17,7 @@ from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER, PartitionState
 from ottla.replication import acknowledgement
-from ottla.replication.acknowledgement import ACKS_ALL, AwaitedAcknowledgement
+from ottla.replication.acknowledgement import ACKS_ALL
 from ottla.replication.delayed import Delayed, Waiter
 from ottla.replication.fetched import (
     READ_COMMITTED,
@@ -100,12 +100,7 @@ class Partition:
     )
 
     def __init__(
-        self,
-        log: Log,
-        around: Dependencies,
-        *,
-        high_watermark: int,
-        min_insync_replicas: int,
+        self, log: Log, around: Dependencies, *, high_watermark: int, min_insync_replicas: int
     ) -> None:
         self.log = log
         self.topic = log.topic
@@ -305,16 +300,8 @@ class Partition:
 
     def is_awaited(self, acks: int, offset: int) -> bool:
         """Return True unless everything below `offset` is as safe as `acks` requires."""
-        if acks != ACKS_ALL and not (acks and self.log.config.flush_on_ack):
-            return False
-        return not self.is_acknowledged(acks, offset)
-
-    def when_acknowledged(
-        self, acks: int, offset: int, seconds: float, respond: Callable[[ErrorCode], None]
-    ) -> None:
-        """Call `respond` as `acknowledgement` would complete its future."""
-        seconds = max(seconds, 0.0)
-        AwaitedAcknowledgement(self, self._delayed, acks, offset, seconds, respond)
+        has_to = acks == ACKS_ALL or (acks and self.log.config.flush_on_ack)
+        return bool(has_to) and not self.is_acknowledged(acks, offset)
 
     def wait_for_acknowledgement(
         self, acks: int, offset: int, seconds: float | None

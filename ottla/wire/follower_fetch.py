@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ProtocolError
 from ottla.wire.primitives import encode_uvarint, uvarint
 
@@ -32,7 +32,7 @@ _NO_REPLICA = -1
 _RESPONSE_END = b"\0\0\0"
 
 
-class FollowerPosition(NamedTuple):
+class FollowerMove(NamedTuple):
     """A request of a follower for one partition, in the order of its fields."""
 
     max_wait_ms: int
@@ -64,12 +64,10 @@ class LeaderRecords(NamedTuple):
 
 
 # Built from one tuple: the class's own constructor takes twice as long.
-_new_position: Callable[[tuple[object, ...]], FollowerPosition] = partial(
-    tuple.__new__, FollowerPosition
-)
+_new_position: Callable[[tuple[object, ...]], FollowerMove] = partial(tuple.__new__, FollowerMove)
 
 
-def read_request(frame: Buffer, position: int) -> FollowerPosition | None:
+def read_request(frame: Buffer, position: int) -> FollowerMove | None:
     """Return the request whose body begins at `position`; None if it is for the codec."""
     if len(frame) - position != _REQUEST.size:
         return None
@@ -94,7 +92,7 @@ def read_request(frame: Buffer, position: int) -> FollowerPosition | None:
     )  # fmt: skip
 
 
-def request_body(position: FollowerPosition) -> bytes:
+def request_body(position: FollowerMove) -> bytes:
     """Return the body of a request."""
     (
         max_wait_ms, min_bytes, max_bytes, session_id, epoch, topic_id, number, leader_epoch,
@@ -113,8 +111,8 @@ def response_parts(
     topic_id: bytes,
     partition: int,
     offsets: tuple[int, int],
-    records: Buffer,
-) -> tuple[Buffer, Buffer, Buffer]:
+    records: Part,
+) -> tuple[Buffer, Part, Buffer]:
     """Return a response with its header; `offsets` are high watermark and log start offset.
 
     Followers read up to the end of the log, so the last stable offset is the high watermark.

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ottla.wire import follower_fetch, headers, schema
-from ottla.wire.follower_fetch import FIRST_VERSION, LAST_VERSION, FollowerPosition
+from ottla.wire.follower_fetch import FIRST_VERSION, LAST_VERSION, FollowerMove
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -47,11 +47,11 @@ def request() -> FetchRequest:
     )
 
 
-def position_of(message: FetchRequest) -> FollowerPosition:
+def position_of(message: FetchRequest) -> FollowerMove:
     topic, partition = message.topics[0], message.topics[0].partitions[0]
     state = message.replica_state
     assert state is not None
-    return FollowerPosition(
+    return FollowerMove(
         max_wait_ms=message.max_wait_ms,
         min_bytes=message.min_bytes,
         max_bytes=message.max_bytes,

@@ -27,7 +27,7 @@ from ottla.server.fetch.followers import FollowerBroker, FollowerContext, Follow
 from ottla.server.fetch.sessions import FetchPlan, PartitionFetch, Session
 from ottla.server.shortcuts import RouteParts
 from ottla.wire import follower_fetch
-from ottla.wire.follower_fetch import FollowerPosition
+from ottla.wire.follower_fetch import FollowerMove
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 
 
@@ -96,7 +96,7 @@ class FollowerShortcut:
         return True
 
 
-def _is_prefix(partition: Partition, request: FollowerPosition) -> bool:
+def _is_prefix(partition: Partition, request: FollowerMove) -> bool:
     """Return True if this replica leads, and the log of its follower is a part of its own.
 
     False also if the fetch must not wait, or may have to be throttled.
@@ -119,7 +119,7 @@ def _is_prefix(partition: Partition, request: FollowerPosition) -> bool:
         return False
 
 
-def read(partition: Partition, request: FollowerPosition, connection: Connection) -> Part | None:
+def read(partition: Partition, request: FollowerMove, connection: Connection) -> Part | None:
     """Return the records from the follower's position on.
 
     None if they are cold, too few to be sent, or cannot be read.
@@ -169,7 +169,7 @@ class WaitingFollower:
         shortcut: FollowerShortcut,
         context: FollowerContext,
         target: tuple[Session, PartitionFetch, Partition],
-        request: FollowerPosition,
+        request: FollowerMove,
     ) -> None:
         self._shortcut = shortcut
         self._context = context

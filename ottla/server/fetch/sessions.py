@@ -5,7 +5,7 @@ and the ones that the response has to include. No I/O; times are in seconds. Fol
 kafka.server.FetchSession and FetchSessionCache.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
@@ -23,7 +23,7 @@ from ottla.wire.messages.fetch import (
 from ottla.wire.schema import first_version
 
 if TYPE_CHECKING:
-    from ottla.wire.follower_fetch import FollowerPosition
+    from ottla.wire.follower_fetch import FollowerMove
 
 NO_SESSION = 0
 NO_EPOCH = -1
@@ -200,7 +200,7 @@ class Session:
             self._stop_waiting(fetch.waits_on)
         return fetch
 
-    def update_sole(self, key: Key, position: "FollowerPosition") -> PartitionFetch:
+    def update_sole(self, key: Key, position: "FollowerMove") -> PartitionFetch:
         """Apply a follower's request for the only partition that is due; return its part of the
         session.
         """
@@ -352,6 +352,10 @@ class FetchSessions:
         self._rng = rng
         # In the order of their last use.
         self._sessions: dict[int, Session] = {}
+
+    def __iter__(self) -> "Iterator[Session]":
+        """Iterate over the sessions."""
+        return iter(self._sessions.values())
 
     def __len__(self) -> int:
         return len(self._sessions)

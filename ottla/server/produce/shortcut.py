@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.net.connection import Connection, Reply
 from ottla.net.receiving import PREFIX_BYTES
+from ottla.replication.acknowledgement import AwaitedAcknowledgement
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.produce.admission import ProduceBroker
 from ottla.server.produce.appending import FIRST_VERSION_WITH_ZSTD, settle
@@ -128,7 +129,8 @@ class ProduceShortcut:
         base_offset, last_offset, append_time_ms, log_start_offset, _, _, _, _ = info
         if target.is_awaited(acks, last_offset + 1):
             respond = self._later(connection, correlation_id, known, info, started_at)
-            target.when_acknowledged(acks, last_offset + 1, timeout_seconds, respond)
+            delayed, seconds = self._broker.replicas.delayed, max(timeout_seconds, 0.0)
+            AwaitedAcknowledgement(target, delayed, acks, last_offset + 1, seconds, respond)
             return True
         connection.send_framed(fill(correlation_id, base_offset, append_time_ms, log_start_offset))
         if started_at:

@@ -23,7 +23,7 @@ from ottla.streams.local.layout import TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.output import TaskOutput
 from ottla.streams.local.restoring import Restorer
-from ottla.streams.local.worker import Worker, WorkerParts, WorkerSettings
+from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Source, Topology
 
@@ -100,7 +100,7 @@ class LocalEngine:
         """Start the workers."""
         return LocalQuery([self._worker() for _ in range(self._settings.workers)])
 
-    def _worker(self) -> Worker:
+    def _worker(self) -> TaskWorker:
         settings, application_id = self._settings, self._tasks.application_id
         access = settings.access
         properties = {**access.librdkafka_settings(), "client.id": application_id}
@@ -117,7 +117,7 @@ class LocalEngine:
         positions = TopicPositions(
             brokers, application_id, _resets(self._topology), settings.offset_reset
         )
-        worker: Worker | None = None
+        worker: TaskWorker | None = None
         globals_ = GlobalState(
             self._topology,
             application.settings,
@@ -142,7 +142,7 @@ class LocalEngine:
         output = TaskOutput(
             {**properties, **(options if transactional_id else {})}, transactional_id
         )
-        parts = WorkerParts(
+        parts = TaskWorkerParts(
             membership,
             reader(""),
             Restorer(lambda: reader("-restore")),
@@ -150,7 +150,7 @@ class LocalEngine:
             positions,
             globals_,
         )
-        worker = Worker(
+        worker = TaskWorker(
             WorkerSettings(settings.commit_interval_ms, settings.max_task_idle_ms),
             application.settings,
             layouts,
@@ -181,7 +181,7 @@ class LocalEngine:
 class LocalQuery:
     """The running workers; a Query of streams/application/instance.py."""
 
-    def __init__(self, workers: Sequence[Worker]) -> None:
+    def __init__(self, workers: Sequence[TaskWorker]) -> None:
         self._workers = workers
         self._error: Exception | None = None
         self._threads = [
@@ -193,7 +193,7 @@ class LocalQuery:
         for thread in self._threads:
             thread.start()
 
-    def _run(self, worker: Worker) -> None:
+    def _run(self, worker: TaskWorker) -> None:
         with LoggedErrors(self._fail):
             worker.run()
 

@@ -57,7 +57,7 @@ class Layouts(Protocol):
 
 
 @dataclass(frozen=True)
-class WorkerParts:
+class TaskWorkerParts:
     """The connections and the state of one worker, which closes them."""
 
     membership: GroupMembership
@@ -68,7 +68,7 @@ class WorkerParts:
     globals: GlobalState
 
 
-class Worker:
+class TaskWorker:
     """The loop of one worker; `run` returns after `stop`, or raises the error that ended it."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Worker:
         settings: WorkerSettings,
         tasks: TaskSettings,
         layouts: Layouts,
-        parts: WorkerParts,
+        parts: TaskWorkerParts,
         on_change: Callable[[], None],
     ) -> None:
         self._settings, self._defaults = settings, tasks.defaults

@@ -54,7 +54,7 @@ def expire(broker: LogsBroker) -> None:
     for partition in broker.replicas.all_partitions():
         for waiter in list(partition.waiters):
             waiter.finish()
-    for session in broker.follower_sessions._sessions.values():
+    for session in broker.follower_sessions:
         session.finish()
 
 
@@ -225,7 +225,7 @@ class Replication:
         ]
 
     def state(self, broker: LogsBroker) -> object:
-        sessions = broker.follower_sessions._sessions.values()
+        sessions = broker.follower_sessions
         return (
             broker.replicas.delayed.waiting_counts,
             broker.replicas.replication.sent_bytes,
