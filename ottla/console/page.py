@@ -21,6 +21,9 @@ from ottla.console.texts.catalogue import Language
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
 
+# The field of the query that names the chosen cluster on pages of no cluster.
+CHOSEN = "of"
+
 
 class NotFound(ConfigError):
     """The page names something that does not exist."""
@@ -50,6 +53,17 @@ class View:
         """The cluster of the address."""
         assert self.connection is not None, "a page of a cluster"
         return self.connection
+
+    @property
+    def cluster_name(self) -> str:
+        """The cluster that the user has chosen; empty for none.
+
+        Pages of no cluster have it in their query, so that it stays chosen.
+        """
+        if self.connection is not None:
+            return self.connection.name
+        name = self.query.text(CHOSEN)
+        return name if name in self.console.clusters.names() else ""
 
     @property
     def role(self) -> Role:
@@ -88,6 +102,13 @@ class View:
     def url(self, *parts: str, **query: object) -> str:
         """Return the address of a page of this cluster."""
         return url_of(self.cluster.name, *parts, **query)
+
+    def global_url(self, path: str, **query: object) -> str:
+        """Return the address of a page of no cluster, with the chosen cluster."""
+        parameters = {name: value for name, value in query.items() if value not in (None, "")}
+        if self.cluster_name:
+            parameters[CHOSEN] = self.cluster_name
+        return f"{path}?{urlencode(parameters)}" if parameters else path
 
     def here_with(self, **changes: object) -> str:
         """Return this address with other query values; an empty one is left out."""

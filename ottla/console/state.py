@@ -13,9 +13,11 @@ from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
+from ottla.console.alerts.rules import Rule
 from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.store import History
 from ottla.console.locks import ClusterLocks
+from ottla.console.moves.throttled import ThrottledMoves
 from ottla.console.notices import Notices
 from ottla.console.plans import Plans
 from ottla.console.sampler import SAMPLES_S, Sampler
@@ -36,7 +38,8 @@ class ConsoleSettings:
     free port. `first_password` is the password of the first admin; without one it is random. A page
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
     Alert channels reach loopback and link-local addresses only in `allowed_networks`. With
-    `allows_insecure` the console may listen on an address that others can reach.
+    `allows_insecure` the console may listen on an address that others can reach. `first_rules` are
+    the alert rules of a new file.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -49,6 +52,7 @@ class ConsoleSettings:
     sample_s: float = SAMPLES_S
     allowed_networks: tuple[Network, ...] = ()
     allows_insecure: bool = False
+    first_rules: tuple[Rule, ...] = ()
 
 
 @dataclass(slots=True)
@@ -70,6 +74,7 @@ class Console:
     sampler: Sampler
     timeline: TimelineStore
     topologies: TopologyUploads
+    throttled_moves: ThrottledMoves
     locks: ClusterLocks
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
@@ -93,9 +98,12 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     history = History(database)
-    alerts = Alerts(database, clusters, clock, settings.allowed_networks)
+    alerts = Alerts(database, clusters, clock, settings.allowed_networks, settings.first_rules)
     timeline = TimelineStore(database)
     locks = ClusterLocks(settings.database, RealFileSystem())
+    audit = AuditLog(database, clock)
+    throttled_moves = ThrottledMoves(database, clusters, audit)
+    listeners = [timeline, history, alerts, throttled_moves]
     return Console(
         settings,
         clock,
@@ -103,15 +111,16 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         database,
         users,
         Sessions(database, users, clock),
-        AuditLog(database, clock),
+        audit,
         Masking(database),
         Plans(clock),
         history,
         alerts,
         Queries(clock),
-        Sampler(clusters, [timeline, history, alerts], locks, clock, settings.sample_s),
+        Sampler(clusters, listeners, locks, clock, settings.sample_s),
         timeline,
         TopologyUploads(database, clock),
+        throttled_moves,
         locks,
         one_time_password=users.create_first(settings.first_password),
     )

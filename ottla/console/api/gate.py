@@ -101,6 +101,7 @@ def run(
         "history": console.history,
         "timeline": console.timeline,
         "topologies": console.topologies,
+        "throttled_moves": console.throttled_moves,
         "alerts": console.alerts,
         "queries": console.queries,
     }

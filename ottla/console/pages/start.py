@@ -63,7 +63,7 @@ def _everything(view: View, with_entities: bool) -> Iterator[tuple[str, str, str
     for label, path in _PAGES.items():
         yield view.say(label), "page", view.url(*path.split("/"))
     for label, path in _GLOBAL_PAGES.items():
-        yield view.say(label), "page", path
+        yield view.say(label), "page", view.global_url(path)
     if not with_entities:
         return
     # Names only: lists of topics and brokers would also read offsets and sizes of all partitions.

@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.topics import list_topics
 from ottla.console.sql.pushdown import TimeRange
 from ottla.console.sql.reading import TopicReader
+from ottla.console.sql.suggestions import with_topics
 from ottla.console.sql.values import (
     Column,
     QueryBusy,
@@ -202,6 +204,9 @@ class Queries:
             running.attach(process)
             try:
                 answer, topics = self._talk(process, connection, running, reader.rules, path)
+            except QueryRejected as error:
+                topics_of = partial(_topic_names, connection)
+                raise QueryRejected(with_topics(str(error), topics_of)) from error
             finally:
                 process.kill()
                 process.communicate()
@@ -263,7 +268,7 @@ class Queries:
         running: _Running,
         masking: tuple[MaskingRule, ...],
     ) -> list[TopicReader]:
-        known = {topic.name for topic in list_topics(connection, include_internal=True)}
+        known = set(_topic_names(connection))
         tables = [table for table in plan["tables"] if table["name"] in known]
         if len(tables) > self.limits.topics:
             raise QueryRejected(f"a statement reads {self.limits.topics} topics at most")
@@ -298,12 +303,9 @@ def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
         raise EOFError
     message = cast("dict[str, Any]", json.loads(data))
     if "error" in message:
-        raise QueryRejected(_hint(str(message["error"])))
+        raise QueryRejected(str(message["error"]).partition("\n\nLINE")[0])
     return message
 
 
-def _hint(message: str) -> str:
-    message = message.partition("\n\nLINE")[0]
-    if "does not exist" in message and "Table" in message:
-        message += '; tables are topics: quote names with dots or dashes, as in "orders.v1"'
-    return message
+def _topic_names(connection: ClusterConnection) -> list[str]:
+    return [topic.name for topic in list_topics(connection, include_internal=True)]

@@ -17,7 +17,17 @@ from ottla.console.catalogue import UnknownCluster
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
 from ottla.console.model.messages.masking import MaskedTopic
-from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
+from ottla.console.page import (
+    CHOSEN,
+    Action,
+    Done,
+    Download,
+    Events,
+    NotFound,
+    Page,
+    Source,
+    View,
+)
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language, language, preferred
 from ottla.console.web import layout
@@ -198,7 +208,8 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
         return _shown(page, view, {**page.show(view), **done.data}, notice=done.sentence)
     if done.sentence:
         view.console.notices.leave(view.session.key, done.sentence)
-    return redirect(done.location or request.here)
+    is_here = done.location == page.path and page.is_global
+    return redirect(view.global_url(done.location) if is_here else done.location or request.here)
 
 
 def _page_of_query(page: Page, view: View) -> Reply:
@@ -206,7 +217,8 @@ def _page_of_query(page: Page, view: View) -> Reply:
     try:
         return _shown(page, view, page.show(view))
     except OttlaError as error:
-        entity = {name: view.query[name] for name in _ENTITY_FIELDS if name in view.query}
+        names = _ENTITY_FIELDS if view.connection else (*_ENTITY_FIELDS, CHOSEN)
+        entity = {name: view.query[name] for name in names if name in view.query}
         status = status_of(error)
         if status == 503 or len(entity) == len(view.query):
             raise

@@ -21,6 +21,7 @@ from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
+from ottla.client.silence import Silence
 from ottla.client.transport import open_producer
 from ottla.security.zookeeper.login import Login
 
@@ -42,8 +43,6 @@ _REFUSALS = frozenset(
         ErrorCode.ILLEGAL_SASL_STATE,
     }
 )
-# How long requests to all brokers leave out a broker that did not respond.
-_DOWN_S = 3.0
 
 
 class ClusterUnavailable(OttlaError):
@@ -124,7 +123,8 @@ class ClusterConnection:
         self._lock = threading.Lock()
         self._idle: list[Brokers] = []
         self._cache: dict[object, _CachedValue] = {}
-        self._down: dict[int, float] = {}
+        # By the ids and by the addresses of brokers.
+        self.silence = Silence(clock)
         self._closing = threading.Event()
         # Two pools: a refresh waits for requests to many brokers, which must find free threads.
         self._requests = ThreadPoolExecutor(_PARALLEL_MAX, f"console-{self.name}")
@@ -245,14 +245,6 @@ class ClusterConnection:
         """Return the time in ms."""
         return int(self._clock() * 1000)
 
-    def is_down(self, node_id: int) -> bool:
-        """Return True if a broker did not respond a moment ago; requests to all brokers skip it."""
-        return self._clock() < self._down.get(node_id, 0.0)
-
-    def mark_down(self, node_id: int) -> None:
-        """Let requests to all brokers skip a broker for a few seconds."""
-        self._down[node_id] = self._clock() + _DOWN_S
-
     def pause(self, seconds: float) -> None:
         """Wait; raises Closed as soon as the connection is closed."""
         if self._closing.wait(seconds):
@@ -306,6 +298,7 @@ class ClusterConnection:
             client_id=self._client_id,
             security=self._options.security,
         )
+        opened.silence = self.silence
         opened.settings = {**self._options.librdkafka, "client.id": self._client_id}
         return opened
 

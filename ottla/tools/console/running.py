@@ -17,6 +17,7 @@ from ottla.console.accounts.database import FILE_NAME, Database
 from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
+from ottla.console.alerts.rules import FIRST_RULES
 from ottla.console.configuration import read_configuration
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
@@ -54,6 +55,7 @@ def run(
             os.environ.get(_PASSWORD_VARIABLE),
             allowed_networks=configuration.allowed_networks,
             allows_insecure=option_values["is_insecure"] or configuration.allows_insecure,
+            first_rules=FIRST_RULES,
         )
     )
     stopped = threading.Event()
@@ -177,6 +179,7 @@ class LocalConsoleServer:
                 os.environ.get(_PASSWORD_VARIABLE),
                 allowed_networks=configuration.allowed_networks,
                 allows_insecure=self.options.is_insecure or configuration.allows_insecure,
+                first_rules=FIRST_RULES,
             )
             server = ConsoleServer(settings)
             server.start(self.options.listener)

@@ -4,8 +4,9 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
@@ -26,6 +27,8 @@ from ottla.operations.numbers import INT_MAX, natural_number
 from ottla.operations.survey.metadata import read_topic
 
 CONDITIONS = 3
+# The field of forms with the name of the zone of their times.
+ZONE = "zone"
 _LIMITS = (20, 50, 100, 500)
 _TEXT_LIMIT = 2_000
 # A page with a condition responds soon, even if nothing matches; the search has no such limit.
@@ -128,8 +131,8 @@ def browse_request(view: View) -> BrowseRequest:
         partitions=tuple(_partitions(query)),
         seek=seek,
         offset=query.integer("offset", 0, least=0),
-        timestamp_ms=parse_time(query.text("from")) if query.text("from") else 0,
-        until_ms=parse_time(query.text("until")) if query.text("until") else None,
+        timestamp_ms=time_field(query, "from") or 0,
+        until_ms=time_field(query, "until"),
         limit=min(query.integer("limit", 50, least=1), _LIMITS[-1]),
         where=query.text("where"),
         conditions=tuple(_conditions(query)),
@@ -142,8 +145,16 @@ def browse_request(view: View) -> BrowseRequest:
     )
 
 
-def parse_time(text: str) -> int:
-    """Return milliseconds for a number of them, or for an ISO 8601 time (UTC unless it has a zone)."""
+def time_field(fields: Fields, name: str) -> int | None:
+    """Return the milliseconds of a typed time, in the zone of the form; None if it is empty."""
+    text = fields.text(name)
+    return parse_time(text, fields.text(ZONE, "UTC")) if text else None
+
+
+def parse_time(text: str, zone: str = "UTC") -> int:
+    """Return milliseconds for a number of them, or for an ISO 8601 time (in `zone` unless it has
+    one).
+    """
     number = natural_number(text)
     if number is not None:
         return number
@@ -153,7 +164,13 @@ def parse_time(text: str) -> int:
         raise ConfigError(
             f"cannot read time {text!r}: write 2026-01-31T12:00 or milliseconds since 1970"
         ) from None
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    try:
+        return round((at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).timestamp() * 1000)
+    except (OSError, ValueError, KeyError):
+        raise ConfigError(
+            f"the time zone {zone!r} is not known here: write the time with its offset, as in "
+            "2026-01-31T12:00+01:00"
+        ) from None
 
 
 def _partitions(query: Fields) -> Iterator[int]:
