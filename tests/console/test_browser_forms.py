@@ -128,6 +128,8 @@ ELSEWHERE = {
     ("/reassignments", "start"): "test_browser_cluster",
     ("/reassignments", "throttle"): "test_browser_cluster",
     ("/acls", "add-acl"): "tests/compat/test_console_pages",
+    ("/acls", "show-template"): "test_limited_user",
+    ("/acls", "add-template"): "test_limited_user",
     ("/acls", "save-user"): "tests/compat/test_console_pages",
     ("/acls", "delete-acl"): "tests/compat/test_console_pages",
     ("/acls", "delete-user"): "tests/compat/test_console_pages",

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
+from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
@@ -77,8 +78,11 @@ def read_message(
     *,
     masking: Sequence[MaskingRule] = (),
     text_limit: int = 1_000_000,
+    formats: tuple[Format, Format] = (Format.AUTO, Format.AUTO),
 ) -> MessageRow:
-    """Return one record; ConfigError if this offset has no record."""
+    """Return one record, in the formats of its key and its value; ConfigError if this offset has
+    no record.
+    """
     request = BrowseRequest(
         topic=topic,
         partitions=(partition,),
@@ -87,6 +91,8 @@ def read_message(
         limit=1,
         scan_limit=1,
         text_limit=text_limit,
+        key_format=formats[0],
+        value_format=formats[1],
         masking=tuple(masking),
     )
     rows = browse(connection, request).rows

@@ -61,18 +61,42 @@ def show_messages(view: View) -> Mapping[str, Any]:
         "comparisons": list(JsonComparison),
         "formats": list(Format),
         "seeks": list(Seek),
+        **_formats(view.query),
         "stream_query": view.here.partition("?")[2],
     }
 
 
 def show_message(view: View) -> Mapping[str, Any]:
-    """Return one record in full."""
+    """Return one record in full, in the formats of the query."""
+    query = view.query
+    key_format = _option(Format, query.text("key_format", Format.AUTO), "key_format")
+    value_format = _option(Format, query.text("value_format", Format.AUTO), "value_format")
     partition = natural_number(view.path["partition"], INT_MAX)
     offset = natural_number(view.path["offset"])
     if partition is None or offset is None:
         raise NotFound("the address of a message has two numbers: its partition and its offset")
-    row = read_message(view.cluster, view.path["topic"], partition, offset, masking=view.masking)
-    return {"topic": view.path["topic"], "row": row}
+    row = read_message(
+        view.cluster,
+        view.path["topic"],
+        partition,
+        offset,
+        masking=view.masking,
+        formats=(key_format, value_format),
+    )
+    return {
+        "topic": view.path["topic"],
+        "row": row,
+        "formats": list(Format),
+        **_formats(query),
+    }
+
+
+def _formats(query: Fields) -> dict[str, Any]:
+    """Return the chosen formats, which the links to records have."""
+    names = ("key_format", "value_format")
+    return {
+        "chosen": {name: text for name in names if (text := query.text(name)) not in ("", "auto")}
+    }
 
 
 def stream_search(view: View) -> Events:
@@ -227,7 +251,12 @@ def _option(kind: Any, text: str, name: str) -> Any:
 
 
 def _rows(view: View, rows: tuple[MessageRow, ...]) -> Mapping[str, Any]:
-    return {"template": "message_rows.html", "topic": view.path["topic"], "rows": rows}
+    return {
+        "template": "message_rows.html",
+        "topic": view.path["topic"],
+        "rows": rows,
+        **_formats(view.query),
+    }
 
 
 def _matching(view: View) -> Iterator[MessageRow]:
