@@ -39,7 +39,7 @@ ADDRESSES = {
     "/transactions": "/transactions?hanging=1",
 }
 # Pages of things that a broker of the tests does not have.
-NEEDS = {"/stream", "/zookeeper", "/clients/{client}"}
+NEEDS = {"/stream", "/zookeeper", "/clients/{client}", "/schemas", "/schema"}
 
 
 def address(path: str, is_global: bool) -> str:

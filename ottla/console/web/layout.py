@@ -37,11 +37,16 @@ def _has_zookeeper(view: View, cluster: str) -> bool:
     return view.role is Role.ADMIN and has_tree(view.console.clusters.get(cluster))
 
 
+def _has_registry(view: View, cluster: str) -> bool:
+    return bool(cluster) and view.console.clusters.get(cluster).schemas.has_registry
+
+
 # In the order of the page.
 SECTIONS = (
     Section("overview", "overview", "Overview", "o"),
     Section("brokers", "brokers", "Brokers", "b"),
     Section("topics", "topics", "Topics", "t"),
+    Section("schemas", "schemas", "Schemas", "m", _has_registry),
     Section("groups", "groups", "Groups", "c"),
     Section("streams", "streams", "Streams", "s"),
     Section("transactions", "transactions", "Transactions", "x"),

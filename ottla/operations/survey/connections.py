@@ -21,6 +21,8 @@ from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
+from ottla.client.schemas.catalogue import SchemaCatalogue
+from ottla.client.schemas.values import SchemaValues
 from ottla.client.silence import Silence
 from ottla.client.transport import open_producer
 from ottla.security.zookeeper.login import Login
@@ -36,6 +38,7 @@ _PARALLEL_MAX = 8
 _REFRESHING_MAX = 2
 _REFRESH_AFTER_S = 0.05
 _PLAINTEXT = "PLAINTEXT"
+_REGISTRY_TIMEOUT_S = 3.0
 _REFUSALS = frozenset(
     {
         ErrorCode.SASL_AUTHENTICATION_FAILED,
@@ -60,7 +63,8 @@ class ClusterSettings:
     `zookeeper` is a ZooKeeper connection string, and `zookeeper_login` its user, if any;
     `http_urls` are the base URLs of the brokers' HTTP ports by node id (Ottla only), which serve
     exact lag, search and clients. `options` are client options by their Kafka names, with
-    passwords: only options of connections have an effect. The constructor raises ConfigError for an
+    passwords: only options of connections have an effect, and those of a schema registry.
+    `schema_registry` is its URL, by default the option `schema.registry.url`. The constructor raises ConfigError for an
     invalid name or address, or a wrong option.
     """
 
@@ -71,6 +75,7 @@ class ClusterSettings:
     http_urls: Mapping[int, str] = field(default_factory=dict)
     zookeeper_login: Login | None = field(default=None, repr=False, kw_only=True)
     is_read_only: bool = False
+    schema_registry: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -83,6 +88,11 @@ class ClusterSettings:
             connection_options(self.options)
         except ConfigError as error:
             raise ConfigError(f"cluster {self.name!r}: {error}") from error
+
+    @property
+    def registry_url(self) -> str:
+        """The URL of the schema registry; empty without one."""
+        return self.schema_registry or self.options.get("schema.registry.url", "").strip()
 
     @property
     def security_protocol(self) -> str:
@@ -119,6 +129,7 @@ class ClusterConnection:
         self.bootstrap = settings.bootstrap
         self.timeout_s = timeout_s
         self._options = connection_options(settings.options)
+        self.schemas = _schemas_of(settings)
         self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[Brokers] = []
@@ -308,6 +319,21 @@ class ClusterConnection:
                 self._idle.append(lent)
                 return
         lent.close()
+
+
+def _schemas_of(settings: ClusterSettings) -> SchemaValues:
+    """Return the values of the cluster's schema registry; JSON Schema is read without one."""
+    if not settings.registry_url:
+        return SchemaValues()
+    user, colon, password = settings.options.get("basic.auth.user.info", "").partition(":")
+    return SchemaValues(
+        SchemaCatalogue(
+            settings.registry_url,
+            user if colon else None,
+            password if colon else None,
+            timeout_s=_REGISTRY_TIMEOUT_S,
+        )
+    )
 
 
 def _quietly(load: Callable[[], object]) -> None:

@@ -47,7 +47,10 @@ def run(
     configuration = read_configuration(Path(data))
     server = ConsoleServer(
         ConsoleSettings(
-            clusters_of(clusters, zookeepers, http_urls, client_configs),
+            _with_registries(
+                clusters_of(clusters, zookeepers, http_urls, client_configs),
+                option_values["registries"],
+            ),
             Path(data) / FILE_NAME,
             option_values["host"],
             option_values["port"],
@@ -102,6 +105,24 @@ def clusters_of(
     return tuple(
         replace(item, zookeeper=zookeepers.get(item.name), http_urls=urls[item.name])
         for item in parsed
+    )
+
+
+def _with_registries(
+    clusters: tuple[ClusterSettings, ...], registries: Mapping[str, str]
+) -> tuple[ClusterSettings, ...]:
+    """Return the clusters with the registries of `--schema-registry`."""
+    names = {cluster.name for cluster in clusters}
+    for name, url in registries.items():
+        _check_name("--schema-registry", name, names)
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"--schema-registry {name}={url} is not of the form NAME=URL, as in"
+                " local=http://127.0.0.1:8081"
+            )
+    return tuple(
+        replace(item, schema_registry=registries.get(item.name, "").rstrip("/"))
+        for item in clusters
     )
 
 

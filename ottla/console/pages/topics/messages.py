@@ -21,6 +21,7 @@ from ottla.console.model.messages.browsing import (
     tail,
 )
 from ottla.console.model.messages.decoding import Format
+from ottla.console.model.messages.values import ShownFormats
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 from ottla.operations.numbers import INT_MAX, natural_number
@@ -81,7 +82,7 @@ def show_message(view: View) -> Mapping[str, Any]:
         partition,
         offset,
         masking=view.masking,
-        formats=(key_format, value_format),
+        shown=ShownFormats(key_format, value_format),
     )
     return {
         "topic": view.path["topic"],
