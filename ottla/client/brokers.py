@@ -512,9 +512,10 @@ class Controllers(Brokers):
         request: Message,
         response_type: type[M],
         max_version: int | None,
+        timeout_s: float | None = None,
     ) -> Callable[[], M]:
         try:
-            return super()._start(connection, request, response_type, max_version)
+            return super()._start(connection, request, response_type, max_version, timeout_s)
         except Unsupported as error:
             raise unsupported_by_controllers() from error
 

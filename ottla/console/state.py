@@ -19,6 +19,9 @@ from ottla.console.history.store import History
 from ottla.console.locks import ClusterLocks
 from ottla.console.moves.throttled import ThrottledMoves
 from ottla.console.notices import Notices
+from ottla.console.oidc.logins import OidcLogins
+from ottla.console.oidc.provider import IdentityProvider
+from ottla.console.oidc.settings import OidcSettings
 from ottla.console.plans import Plans
 from ottla.console.sampler import SAMPLES_S, Sampler
 from ottla.console.sql.queries import Queries
@@ -39,7 +42,7 @@ class ConsoleSettings:
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
     Alert channels reach loopback and link-local addresses only in `allowed_networks`. With
     `allows_insecure` the console may listen on an address that others can reach. `first_rules` are
-    the alert rules of a new file.
+    the alert rules of a new file. With `oidc`, users of an identity provider may log in, too.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -53,6 +56,7 @@ class ConsoleSettings:
     allowed_networks: tuple[Network, ...] = ()
     allows_insecure: bool = False
     first_rules: tuple[Rule, ...] = ()
+    oidc: OidcSettings | None = None
 
 
 @dataclass(slots=True)
@@ -76,6 +80,8 @@ class Console:
     topologies: TopologyUploads
     throttled_moves: ThrottledMoves
     locks: ClusterLocks
+    oidc_logins: OidcLogins
+    identity_provider: IdentityProvider | None = None
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -104,13 +110,14 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     audit = AuditLog(database, clock)
     throttled_moves = ThrottledMoves(database, clusters, audit)
     listeners = [timeline, history, alerts, throttled_moves]
+    sessions = Sessions(database, users, clock)
     return Console(
         settings,
         clock,
         clusters,
         database,
         users,
-        Sessions(database, users, clock),
+        sessions,
         audit,
         Masking(database),
         Plans(clock),
@@ -122,5 +129,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         TopologyUploads(database, clock),
         throttled_moves,
         locks,
+        OidcLogins(database, users, sessions, clock),
+        None if settings.oidc is None else IdentityProvider(settings.oidc, clock),
         one_time_password=users.create_first(settings.first_password),
     )

@@ -24,8 +24,8 @@ class SubjectVersion(NamedTuple):
 
 @dataclass(frozen=True)
 class ResolvedSchema:
-    """A schema with all schemas that it refers to, by the names of the references; those that others
-    need come first.
+    """A schema with all schemas that it refers to, by the names of the references. Needed ones
+    come first.
     """
 
     schema: Schema

@@ -139,7 +139,7 @@ class SchemaValues:
 
 
 def codec_of(resolved: ResolvedSchema) -> ValueCodec:
-    """Return the codec of a schema; SerializationError if it is invalid or its library is missing."""
+    """Return the codec of a schema; SerializationError if it is invalid or a library is missing."""
     try:
         return _codec_of(resolved)
     except ImportError as error:

@@ -33,7 +33,7 @@ CREATE TABLE IF NOT EXISTS throttled_moves (
 
 
 class ThrottledMoves(Listener):
-    """The moves with a throttle, of all clusters; any thread may use it. It listens to the sampler."""
+    """The moves with a throttle, of all clusters; for any thread. It listens to the sampler."""
 
     def __init__(self, database: Database, clusters: ClusterCatalogue, audit: AuditLog) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""The subjects of a cluster's schema registry, and the schemas of a subject with their references."""
+"""The subjects of a cluster's schema registry, and the schemas of a subject with references."""
 
 import json
 from collections.abc import Mapping

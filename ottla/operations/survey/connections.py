@@ -63,9 +63,9 @@ class ClusterSettings:
     `zookeeper` is a ZooKeeper connection string, and `zookeeper_login` its user, if any;
     `http_urls` are the base URLs of the brokers' HTTP ports by node id (Ottla only), which serve
     exact lag, search and clients. `options` are client options by their Kafka names, with
-    passwords: only options of connections have an effect, and those of a schema registry.
-    `schema_registry` is its URL, by default the option `schema.registry.url`. The constructor raises ConfigError for an
-    invalid name or address, or a wrong option.
+    passwords: only options of connections and of a schema registry have an effect.
+    `schema_registry` is its URL, by default the option `schema.registry.url`. The constructor
+    raises ConfigError for an invalid name or address, or a wrong option.
     """
 
     name: str

@@ -59,6 +59,7 @@ def run(
             allowed_networks=configuration.allowed_networks,
             allows_insecure=option_values["is_insecure"] or configuration.allows_insecure,
             first_rules=FIRST_RULES,
+            oidc=configuration.oidc,
         )
     )
     stopped = threading.Event()
@@ -201,6 +202,7 @@ class LocalConsoleServer:
                 allowed_networks=configuration.allowed_networks,
                 allows_insecure=self.options.is_insecure or configuration.allows_insecure,
                 first_rules=FIRST_RULES,
+                oidc=configuration.oidc,
             )
             server = ConsoleServer(settings)
             server.start(self.options.listener)

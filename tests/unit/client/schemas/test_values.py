@@ -38,7 +38,7 @@ def values(registry: FakeSchemaRegistry) -> SchemaValues:
 def test_avro_with_references_is_json_with_what_a_reader_expects(
     registry: FakeSchemaRegistry, values: SchemaValues
 ) -> None:
-    """Unions have the value of their branch, decimals and times are texts; the way back is exact."""
+    """Unions have the value of their branch, decimals and times are texts; so is the way back."""
     number = register_avro(registry, "orders-value")
     text = (
         '{"id": 9007199254740993, "source": {"db": "shop"}, "at": "2026-01-31T12:00:00+00:00", '

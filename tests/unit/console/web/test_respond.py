@@ -239,7 +239,7 @@ def test_foreign_addresses_are_no_local_paths(path: str) -> None:
 
 
 def test_the_chosen_cluster_stays_chosen_on_pages_of_no_cluster() -> None:
-    """The links of the navigation, and the address after a form, keep it; an unknown one is none."""
+    """The links of the navigation, and the address after a form, keep it; unknown ones are none."""
     clusters = (ClusterSettings("first", "127.0.0.1:1"), ClusterSettings("live", "127.0.0.1:1"))
     opened = open_console(dataclasses.replace(SETTINGS, clusters=clusters), SetClock())
     opened.users.create("ann", PASSWORD, Role.ADMIN, must_change=False)
