@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.audit import Actor
 from ottla.console.accounts.reading import Reader, is_current, reader_of
+from ottla.console.accounts.rights import Right, role_in
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.fields import Fields
@@ -47,6 +48,7 @@ class View:
     here: str = "/"
     theme: str = "auto"
     connection: ClusterConnection | None = None
+    _rights: tuple[Right, ...] | None = None
 
     @property
     def cluster(self) -> ClusterConnection:
@@ -67,8 +69,24 @@ class View:
 
     @property
     def role(self) -> Role:
-        """The role of the user."""
-        return self.session.user.role
+        """The role of the user on this page: in its cluster, for its topic."""
+        return self.role_for(self.path.get("topic")) or Role.VIEWER
+
+    def role_for(self, topic: str | None) -> Role | None:
+        """Return the role of the user in the cluster of the address, for a topic of it or for the
+        rest of it; None if the user may see nothing of it.
+        """
+        return self._role_in(self.path.get("cluster", ""), topic)
+
+    def may_see(self, cluster: str) -> bool:
+        """Return True if the user may see something of a cluster."""
+        return self._role_in(cluster, None) is not None
+
+    def _role_in(self, cluster: str, topic: str | None) -> Role | None:
+        user = self.session.user
+        if self._rights is None:
+            self._rights = self.console.rights.of(user.name)
+        return role_in(user.role, self._rights, cluster, topic)
 
     @property
     def is_read_only(self) -> bool:
@@ -84,7 +102,8 @@ class View:
     @property
     def reader(self) -> Reader:
         """The rights of the user to read records at this moment."""
-        return reader_of(self.session.user, self.session.key, self.console.masking)
+        console = self.console
+        return reader_of(self.session.user, self.session.key, console.masking, console.rights)
 
     @property
     def masking(self) -> tuple[MaskingRule, ...]:
@@ -93,7 +112,8 @@ class View:
 
     def may_still_read(self, reader: Reader) -> bool:
         """Return True while the session lives, and its user has the rights of `reader`."""
-        return is_current(reader, self.console.sessions, self.console.masking)
+        console = self.console
+        return is_current(reader, console.sessions, console.masking, console.rights)
 
     def say(self, text: str, **values: object) -> str:
         """Translate a sentence and insert values."""

@@ -9,6 +9,7 @@ from ottla.console.accounts.attempts import LoginAttempts
 from ottla.console.accounts.audit import AuditLog
 from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.rights import Rights
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
@@ -71,6 +72,7 @@ class Console:
     sessions: Sessions
     audit: AuditLog
     masking: Masking
+    rights: Rights
     plans: Plans
     history: History
     alerts: Alerts
@@ -120,6 +122,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         sessions,
         audit,
         Masking(database),
+        Rights(database),
         Plans(clock),
         history,
         alerts,

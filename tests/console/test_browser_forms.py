@@ -130,6 +130,8 @@ ELSEWHERE = {
     ("/acls", "add-acl"): "tests/compat/test_console_pages",
     ("/acls", "show-template"): "test_limited_user",
     ("/acls", "add-template"): "test_limited_user",
+    ("/users", "add-right"): "test_rights",
+    ("/users", "delete-right"): "test_rights",
     ("/acls", "save-user"): "tests/compat/test_console_pages",
     ("/acls", "delete-acl"): "tests/compat/test_console_pages",
     ("/acls", "delete-user"): "tests/compat/test_console_pages",

@@ -34,7 +34,7 @@ _GLOBAL_PAGES = {"Alerts": "/alerts"}
 def show_clusters(view: View) -> Mapping[str, Any]:
     """Return an overview of each cluster, or the reason why it cannot be read."""
     rows: list[tuple[str, Overview | None, str]] = []
-    for name in view.console.clusters.names():
+    for name in filter(view.may_see, view.console.clusters.names()):
         try:
             rows.append((name, read_overview(view.console.clusters.get(name)), ""))
         except OttlaError as error:

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.topics import list_topics
 from ottla.console.sql.pushdown import TimeRange
 from ottla.console.sql.reading import TopicReader
@@ -203,7 +202,7 @@ class Queries:
             )
             running.attach(process)
             try:
-                answer, topics = self._talk(process, connection, running, reader.rules, path)
+                answer, topics = self._talk(process, connection, running, reader, path)
             except QueryRejected as error:
                 topics_of = partial(_topic_names, connection)
                 raise QueryRejected(with_topics(str(error), topics_of)) from error
@@ -226,7 +225,7 @@ class Queries:
         process: "subprocess.Popen[bytes]",
         connection: ClusterConnection,
         running: _Running,
-        masking: tuple[MaskingRule, ...],
+        user: Reader,
         path: Path,
     ) -> tuple[dict[str, Any], list[TopicRead]]:
         """Pass the statement and its records to the process; return its response."""
@@ -243,7 +242,7 @@ class Queries:
             _send(process, json.dumps(settings).encode())
             plan = _receive(process)
             topics = []
-            for reader in self._readers(plan, connection, running, masking):
+            for reader in self._readers(plan, connection, running, user):
                 _send(process, reader.topic.encode())
                 for chunk in reader.chunks():
                     _send(process, chunk)
@@ -266,9 +265,13 @@ class Queries:
         plan: dict[str, Any],
         connection: ClusterConnection,
         running: _Running,
-        masking: tuple[MaskingRule, ...],
+        user: Reader,
     ) -> list[TopicReader]:
         known = set(_topic_names(connection))
+        for table in plan["tables"]:
+            name = table["name"]
+            if name in known and user.role_in(connection.name, name) is None:
+                raise QueryRejected(f"you have no right for the topic {name!r}: ask an admin")
         tables = [table for table in plan["tables"] if table["name"] in known]
         if len(tables) > self.limits.topics:
             raise QueryRejected(f"a statement reads {self.limits.topics} topics at most")
@@ -278,7 +281,7 @@ class Queries:
                 table["name"],
                 TimeRange(table["start_ms"], table["end_ms"]),
                 self.limits,
-                masking,
+                user.rules,
                 running.is_stopped,
             )
             for table in tables

@@ -62,7 +62,7 @@ SECTIONS = (
 
 def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
     """Return the names that `layout.html` and the macros read."""
-    names = view.console.clusters.names()
+    names = [name for name in view.console.clusters.names() if view.may_see(name)]
     cluster = view.cluster_name
     return {
         "view": view,

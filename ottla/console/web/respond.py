@@ -56,6 +56,8 @@ _NO_SUCH = frozenset(
 )
 
 
+# The fields of the forms of a topic that name another one: to copy or to produce to.
+_TOPIC_FIELDS = ("topic", "target")
 _FOR_SCRIPTS = ("/static/", "/api/")
 _NOWHERE = Page("", "error.html", lambda view: {}, is_global=True)
 
@@ -265,12 +267,17 @@ def _run(action: Action, view: View) -> Done:
 
 
 def _check_may_see(role: Role, view: View) -> None:
+    if view.role_for(view.path.get("topic")) is None:
+        raise Refused(403, "You have no right in this cluster, or for this topic: ask an admin.")
     if view.role < role:
         raise Refused(403, "Your role does not allow you to see this page.")
 
 
 def _check_may_act(action: Action, view: View) -> None:
-    if view.role < action.role:
+    topics = {view.form.text(name) for name in _TOPIC_FIELDS} - {""}
+    # Other pages have lists of topics: a right for all topics is needed there.
+    roles = [view.role_for(name) for name in topics] if "topic" in view.path else []
+    if any(role is None or role < action.role for role in (view.role, *roles)):
         raise Refused(403, "Your role does not allow this change.")
     if view.is_read_only and not action.is_preview and view.connection is not None:
         raise Refused(403, "This console is in read-only mode: nothing can be changed.")
