@@ -148,7 +148,7 @@ def _check_rights(
     reader = caller.reader
     if reader.role is Role.ADMIN or not reader.rights:
         return
-    topics = set(_topics_of(arguments))
+    topics: set[str | None] = {*_topics_of(arguments)}
     needed = operation.role
     roles = [reader.role_in(cluster, topic) for topic in topics or {None}]
     if not operation.has_cluster or any(role is None or role < needed for role in roles):

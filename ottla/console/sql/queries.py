@@ -16,6 +16,7 @@ from typing import Any, cast
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
 from ottla.console.model.topics import list_topics
+from ottla.console.sql.partial import LookSchedule, PartialResult
 from ottla.console.sql.pushdown import TimeRange
 from ottla.console.sql.reading import TopicReader
 from ottla.console.sql.suggestions import with_topics
@@ -52,6 +53,8 @@ class _Running:
     sql: str
     query_id: str = ""
     reason: str = ""
+    reader: Reader | None = None
+    partial: PartialResult | None = None
     _process: "subprocess.Popen[bytes] | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -103,7 +106,7 @@ class Queries:
         self._check(sql)
         if len(query_id) > _ID_LENGTH:
             raise QueryRejected(f"the id of a query has {_ID_LENGTH} characters at most")
-        running, user = _Running(sql, query_id), reader.user
+        running, user = _Running(sql, query_id, reader=reader), reader.user
         with self._lock:
             if query_id and self._cancelled.get(user) == query_id:
                 raise QueryRejected(_CANCELLED)
@@ -150,6 +153,14 @@ class Queries:
         with self._lock:
             running = self._running.get(user)
         return running.query_id if running else ""
+
+    def partial_result(self, reader: Reader) -> PartialResult | None:
+        """Return the first rows so far of the query that runs in a session, if there are any and
+        the user has the rights with which it began.
+        """
+        with self._lock:
+            running = self._running.get(reader.user)
+        return None if running is None or running.reader != reader else running.partial
 
     def last(self, reader: Reader) -> StoredResult | None:
         """Return the last result of a session, if it is still kept and the user has the rights
@@ -242,10 +253,16 @@ class Queries:
             _send(process, json.dumps(settings).encode())
             plan = _receive(process)
             topics = []
-            for reader in self._readers(plan, connection, running, user):
+            schedule = LookSchedule(self._clock.monotonic)
+            readers = self._readers(plan, connection, running, user)
+            for reader in readers:
                 _send(process, reader.topic.encode())
                 for chunk in reader.chunks():
                     _send(process, chunk)
+                    # The other tables are complete.
+                    if reader is readers[-1] and schedule.is_due():
+                        rows = schedule.look(partial(_peek, process))
+                        running.partial = _partial(reader.report(), rows) or running.partial
                 topics.append(reader.report())
             _send(process, b"")
             return _receive(process), topics
@@ -292,6 +309,19 @@ def _send(process: "subprocess.Popen[bytes]", data: bytes) -> None:
     assert process.stdin is not None, "the process has pipes"
     process.stdin.write(_LENGTH.pack(len(data)) + data)
     process.stdin.flush()
+
+
+def _peek(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    _send(process, b"?")
+    return _receive(process)
+
+
+def _partial(read: TopicRead, rows: dict[str, Any]) -> PartialResult | None:
+    if not rows["columns"]:
+        return None
+    columns = tuple(Column(name, kind) for name, kind in rows["columns"])
+    values = tuple(tuple(row) for row in rows["rows"])
+    return PartialResult(read.topic, read.records, read.total, columns, values)
 
 
 def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
