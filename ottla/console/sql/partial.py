@@ -23,7 +23,7 @@ class PartialResult:
 
 
 class LookSchedule:
-    """The times at which a result is looked at. `clock` returns seconds."""
+    """The times of looks at a partial result. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

@@ -1,4 +1,4 @@
-"""When a result is looked at while its records are read."""
+"""When the console looks at a partial result."""
 
 from ottla.console.sql.partial import LookSchedule
 
