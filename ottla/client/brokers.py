@@ -15,6 +15,7 @@ from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.connection import Connection, OnRequest
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
+from ottla.client.silence import Silence
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -112,6 +113,8 @@ class Brokers:
         self.client_id = client_id
         # Called with each request before it is sent, except those that have passwords.
         self.on_request: OnRequest | None = None
+        # Several instances may share it.
+        self.silence = Silence(time.monotonic)
         self._is_proven = is_proven
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}
@@ -140,12 +143,14 @@ class Brokers:
         self._connections.clear()
 
     def any_connection(self) -> Connection:
-        """Return an open connection to some broker; NotReachable has the error of the last address."""
+        """Return an open connection to some broker, if possible one that responds; NotReachable has
+        the error of the last address.
+        """
         for connection in self._connections.values():
-            if connection.is_open:
+            if connection.is_open and not self.silence.is_silent(connection.address):
                 return connection
         failure: NotReachable | TimedOut | None = None
-        for address in [*self._seeds, *self._nodes.values()]:
+        for address in sorted(self._addresses(), key=self.silence.is_silent):
             try:
                 return self._connect(address)
             except (NotReachable, TimedOut) as error:
@@ -249,8 +254,9 @@ class Brokers:
         request: Message,
         response_type: type[M],
         max_version: int | None,
+        timeout_s: float | None = None,
     ) -> M:
-        return self._start(connection, request, response_type, max_version)()
+        return self._start(connection, request, response_type, max_version, timeout_s)()
 
     def _start(
         self,
@@ -258,13 +264,25 @@ class Brokers:
         request: Message,
         response_type: type[M],
         max_version: int | None,
+        timeout_s: float | None = None,
     ) -> Callable[[], M]:
         if self.on_request is not None:
             version = connection.version_of(type(request), max_version)
             self.on_request(connection.address, request, version)
-        return connection.start(
-            request, response_type, max_version=max_version, timeout_s=self.timeout_s
+        receive = connection.start(
+            request, response_type, max_version=max_version, timeout_s=timeout_s or self.timeout_s
         )
+
+        def watched() -> M:
+            try:
+                response = receive()
+            except TimedOut:
+                self.silence.on_timeout(connection.address)
+                raise
+            self.silence.on_response(connection.address)
+            return response
+
+        return watched
 
     def retry(self, attempt: Callable[[], T]) -> T:
         """Return the result of `attempt`, retrying while its errors are transient."""
@@ -307,7 +325,7 @@ class Brokers:
             allow_auto_topic_creation=creates,
             include_topic_authorized_operations=with_operations,
         )
-        response = self.ask(request, MetadataResponse)
+        response = self._ask_two(request, MetadataResponse)
         self._nodes = {node.node_id: Address(node.host, node.port) for node in response.brokers}
         self._is_outdated = False
         self._controller_id = response.controller_id
@@ -378,6 +396,24 @@ class Brokers:
     def _find_nodes(self) -> None:
         self.metadata([])
 
+    def _ask_two(self, request: Message, response_type: type[M]) -> M:
+        """Send a request that changes nothing to any broker, and to another one if that is silent.
+
+        Both together have the time of a call.
+        """
+        connection = self.any_connection()
+        others = {*self._addresses()} - {connection.address}
+        if all(map(self.silence.is_silent, others)):
+            return self._call(connection, request, response_type, None)
+        half_s = self.timeout_s / 2
+        try:
+            return self._call(connection, request, response_type, None, half_s)
+        except TimedOut:
+            return self._call(self.any_connection(), request, response_type, None, half_s)
+
+    def _addresses(self) -> list[Address]:
+        return [*self._seeds, *self._nodes.values()]
+
     def _is_passing(self, error: ApiError | NotReachable | TimedOut) -> bool:
         if isinstance(error, ApiError):
             return error.code in PASSING or isinstance(error, LeaderError)
@@ -403,13 +439,19 @@ class Brokers:
         known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
-        opened = Connection(
-            address,
-            client_id=self.client_id,
-            timeout_s=min(self.timeout_s, 5.0),
-            security=self.security,
-            on_request=self.on_request,
-        )
+        try:
+            opened = Connection(
+                address,
+                client_id=self.client_id,
+                timeout_s=min(self.timeout_s, 5.0),
+                security=self.security,
+                on_request=self.on_request,
+            )
+        except (NotReachable, TimedOut) as error:
+            # A frozen broker accepts a connection and is silent; a dead host does not accept it.
+            if isinstance(error, TimedOut) or isinstance(error.__cause__, TimeoutError):
+                self.silence.on_timeout(address)
+            raise
         self._connections[address] = opened
         return opened
 
@@ -470,9 +512,10 @@ class Controllers(Brokers):
         request: Message,
         response_type: type[M],
         max_version: int | None,
+        timeout_s: float | None = None,
     ) -> Callable[[], M]:
         try:
-            return super()._start(connection, request, response_type, max_version)
+            return super()._start(connection, request, response_type, max_version, timeout_s)
         except Unsupported as error:
             raise unsupported_by_controllers() from error
 

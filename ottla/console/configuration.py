@@ -6,6 +6,11 @@ allowed_networks = ["127.0.0.0/8"]
 [server]
 # Listen on an address that others can reach, although the console does not encrypt (--insecure).
 allow_insecure = true
+[oidc]
+# Users of an identity provider may log in; all names are in docs/console.md.
+issuer = "https://login.example.com"
+client_id = "ottla-console"
+url = "https://console.example.com"
 """
 
 import ipaddress
@@ -16,11 +21,13 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.console.alerts.addresses import Network, parse_networks
+from ottla.console.oidc.settings import OidcSettings, parse_oidc
 
 FILE_NAME = "console.toml"
 _NETWORKS = "allowed_networks"
 _INSECURE = "allow_insecure"
 _NAMES = {"alerts": _NETWORKS, "server": _INSECURE}
+_OIDC, _SECRET_FILE = "oidc", "client_secret_file"
 _LOCALHOST = "localhost"
 
 
@@ -29,6 +36,7 @@ class Configuration(NamedTuple):
 
     allowed_networks: tuple[Network, ...] = ()
     allows_insecure: bool = False
+    oidc: OidcSettings | None = None
 
 
 def read_configuration(folder: Path) -> Configuration:
@@ -51,15 +59,31 @@ def read_configuration(folder: Path) -> Configuration:
     allows_insecure = document.get("server", {}).get(_INSECURE, False)
     if not isinstance(allows_insecure, bool):
         raise ConfigError(f"{path}: {_INSECURE} must be true or false")
-    return Configuration(parse_networks(networks), allows_insecure)
+    oidc = None if _OIDC not in document else _read_oidc(path, document[_OIDC])
+    return Configuration(parse_networks(networks), allows_insecure, oidc)
+
+
+def _read_oidc(path: Path, table: Any) -> OidcSettings:
+    """Return the identity provider; its secret is in a file of its own."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: {_OIDC} must be a table")
+    file, secret = table.get(_SECRET_FILE, ""), ""
+    if isinstance(file, str) and file:
+        try:
+            secret = (path.parent / file).read_text("utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {_OIDC}.{_SECRET_FILE} cannot be read: {error}") from None
+    return parse_oidc(table, secret)
 
 
 def _check_names(path: Path, document: Mapping[str, Any]) -> None:
     for table, values in document.items():
+        if table == _OIDC:
+            continue
         known = _NAMES.get(table)
         if known is None or not isinstance(values, dict) or set(values) - {known}:
             names = ", ".join(f"{name}.{value}" for name, value in _NAMES.items())
-            raise ConfigError(f"{path} has an unknown name: only {names} exist")
+            raise ConfigError(f"{path} has an unknown name: only {names} and {_OIDC} exist")
 
 
 def check_address(host: str, *, allows_insecure: bool) -> str:

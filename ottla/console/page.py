@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.audit import Actor
 from ottla.console.accounts.reading import Reader, is_current, reader_of
+from ottla.console.accounts.rights import Right, role_in
 from ottla.console.accounts.roles import Role
 from ottla.console.accounts.sessions import Session
 from ottla.console.fields import Fields
@@ -20,6 +21,9 @@ from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
+
+# The field of the query that names the chosen cluster on pages of no cluster.
+CHOSEN = "of"
 
 
 class NotFound(ConfigError):
@@ -44,6 +48,7 @@ class View:
     here: str = "/"
     theme: str = "auto"
     connection: ClusterConnection | None = None
+    _rights: tuple[Right, ...] | None = None
 
     @property
     def cluster(self) -> ClusterConnection:
@@ -52,9 +57,36 @@ class View:
         return self.connection
 
     @property
+    def cluster_name(self) -> str:
+        """The cluster that the user has chosen; empty for none.
+
+        Pages of no cluster have it in their query, so that it stays chosen.
+        """
+        if self.connection is not None:
+            return self.connection.name
+        name = self.query.text(CHOSEN)
+        return name if name in self.console.clusters.names() else ""
+
+    @property
     def role(self) -> Role:
-        """The role of the user."""
-        return self.session.user.role
+        """The role of the user on this page: in its cluster, for its topic."""
+        return self.role_for(self.path.get("topic")) or Role.VIEWER
+
+    def role_for(self, topic: str | None) -> Role | None:
+        """Return the role of the user in the cluster of the address, for a topic of it or for the
+        rest of it; None if the user may see nothing of it.
+        """
+        return self._role_in(self.path.get("cluster", ""), topic)
+
+    def may_see(self, cluster: str) -> bool:
+        """Return True if the user may see something of a cluster."""
+        return self._role_in(cluster, None) is not None
+
+    def _role_in(self, cluster: str, topic: str | None) -> Role | None:
+        user = self.session.user
+        if self._rights is None:
+            self._rights = self.console.rights.of(user.name)
+        return role_in(user.role, self._rights, cluster, topic)
 
     @property
     def is_read_only(self) -> bool:
@@ -70,7 +102,8 @@ class View:
     @property
     def reader(self) -> Reader:
         """The rights of the user to read records at this moment."""
-        return reader_of(self.session.user, self.session.key, self.console.masking)
+        console = self.console
+        return reader_of(self.session.user, self.session.key, console.masking, console.rights)
 
     @property
     def masking(self) -> tuple[MaskingRule, ...]:
@@ -79,7 +112,8 @@ class View:
 
     def may_still_read(self, reader: Reader) -> bool:
         """Return True while the session lives, and its user has the rights of `reader`."""
-        return is_current(reader, self.console.sessions, self.console.masking)
+        console = self.console
+        return is_current(reader, console.sessions, console.masking, console.rights)
 
     def say(self, text: str, **values: object) -> str:
         """Translate a sentence and insert values."""
@@ -88,6 +122,13 @@ class View:
     def url(self, *parts: str, **query: object) -> str:
         """Return the address of a page of this cluster."""
         return url_of(self.cluster.name, *parts, **query)
+
+    def global_url(self, path: str, **query: object) -> str:
+        """Return the address of a page of no cluster, with the chosen cluster."""
+        parameters = {name: value for name, value in query.items() if value not in (None, "")}
+        if self.cluster_name:
+            parameters[CHOSEN] = self.cluster_name
+        return f"{path}?{urlencode(parameters)}" if parameters else path
 
     def here_with(self, **changes: object) -> str:
         """Return this address with other query values; an empty one is left out."""

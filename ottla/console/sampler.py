@@ -62,12 +62,15 @@ class Listener:
 class Schedule:
     """The times at which a cluster is read next, by the time that readings take. Pure.
 
-    Times are seconds of a monotonic clock.
+    Times are seconds of a monotonic clock. A reading that has waited for a silent broker is no
+    measure of the work: after it, the pause is as long as before.
     """
 
     samples_s: float = SAMPLES_S
     next_round: float = float("-inf")
     next_sample: float = float("-inf")
+    _round_pause_s: float = 0.0
+    _sample_pause_s: float = 0.0
 
     @property
     def round_s(self) -> float:
@@ -78,15 +81,17 @@ class Schedule:
         """Return True if a round that begins now measures, too: it is the nearest to the time."""
         return began >= self.next_sample - self.round_s / 2
 
-    def on_metadata(self, began: float, ended: float) -> None:
+    def on_metadata(self, began: float, ended: float, *, has_waited: bool = False) -> None:
         """Take note that the metadata has been read."""
-        pause_s = min((ended - began) / _METADATA_SHARE, _METADATA_MAX_S)
-        self.next_round = began + max(self.round_s, pause_s)
+        if not has_waited:
+            self._round_pause_s = min((ended - began) / _METADATA_SHARE, _METADATA_MAX_S)
+        self.next_round = began + max(self.round_s, self._round_pause_s)
 
-    def on_sample(self, began: float, ended: float) -> None:
+    def on_sample(self, began: float, ended: float, *, has_waited: bool = False) -> None:
         """Take note that a sample has been taken."""
-        pause_s = min((ended - began) / _SAMPLES_SHARE, _SAMPLES_MAX_S)
-        self.next_sample = began + max(self.samples_s, pause_s)
+        if not has_waited:
+            self._sample_pause_s = min((ended - began) / _SAMPLES_SHARE, _SAMPLES_MAX_S)
+        self.next_sample = began + max(self.samples_s, self._sample_pause_s)
 
     def on_failure(self, ended: float) -> None:
         """Take note that the cluster does not respond: most of the time was a wait, not work."""
@@ -177,6 +182,7 @@ class Sampler:
             self._pass_on(lambda listener: listener.on_failure(connection.name, at_ms, reason))
 
     def _read(self, connection: ClusterConnection, schedule: Schedule) -> None:
+        silence, timeouts = connection.silence, connection.silence.timeouts
         began = self._clock.monotonic()
         metadata = read_metadata(connection, is_fresh=True)
         reader = self._controllers.setdefault(
@@ -184,11 +190,12 @@ class Sampler:
         )
         controller = reader.read(metadata)
         now = self._clock.monotonic()
-        schedule.on_metadata(began, now)
+        schedule.on_metadata(began, now, has_waited=silence.timeouts > timeouts)
         self._pass_on(lambda listener: listener.on_metadata(connection.name, metadata, controller))
         if schedule.needs_sample(began):
             sample = take_sample(connection, metadata, controller)
-            schedule.on_sample(now, self._clock.monotonic())
+            ended = self._clock.monotonic()
+            schedule.on_sample(now, ended, has_waited=silence.timeouts > timeouts)
             self._pass_on(lambda listener: listener.on_sample(sample))
 
     def _pass_on(self, call: Callable[[Listener], None]) -> None:

@@ -9,14 +9,20 @@ from ottla.console.accounts.attempts import LoginAttempts
 from ottla.console.accounts.audit import AuditLog
 from ottla.console.accounts.database import Database
 from ottla.console.accounts.masking import Masking
+from ottla.console.accounts.rights import Rights
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import Users
 from ottla.console.alerts.addresses import Network
 from ottla.console.alerts.alerting import Alerts
+from ottla.console.alerts.rules import Rule
 from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.history.store import History
 from ottla.console.locks import ClusterLocks
+from ottla.console.moves.throttled import ThrottledMoves
 from ottla.console.notices import Notices
+from ottla.console.oidc.logins import OidcLogins
+from ottla.console.oidc.provider import IdentityProvider
+from ottla.console.oidc.settings import OidcSettings
 from ottla.console.plans import Plans
 from ottla.console.sampler import SAMPLES_S, Sampler
 from ottla.console.sql.queries import Queries
@@ -36,7 +42,8 @@ class ConsoleSettings:
     free port. `first_password` is the password of the first admin; without one it is random. A page
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
     Alert channels reach loopback and link-local addresses only in `allowed_networks`. With
-    `allows_insecure` the console may listen on an address that others can reach.
+    `allows_insecure` the console may listen on an address that others can reach. `first_rules` are
+    the alert rules of a new file. With `oidc`, users of an identity provider may log in, too.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -49,6 +56,8 @@ class ConsoleSettings:
     sample_s: float = SAMPLES_S
     allowed_networks: tuple[Network, ...] = ()
     allows_insecure: bool = False
+    first_rules: tuple[Rule, ...] = ()
+    oidc: OidcSettings | None = None
 
 
 @dataclass(slots=True)
@@ -63,6 +72,7 @@ class Console:
     sessions: Sessions
     audit: AuditLog
     masking: Masking
+    rights: Rights
     plans: Plans
     history: History
     alerts: Alerts
@@ -70,7 +80,10 @@ class Console:
     sampler: Sampler
     timeline: TimelineStore
     topologies: TopologyUploads
+    throttled_moves: ThrottledMoves
     locks: ClusterLocks
+    oidc_logins: OidcLogins
+    identity_provider: IdentityProvider | None = None
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
@@ -93,25 +106,33 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
     for cluster in settings.clusters:
         clusters.add(ClusterConnection(cluster, timeout_s=settings.timeout_s))
     history = History(database)
-    alerts = Alerts(database, clusters, clock, settings.allowed_networks)
+    alerts = Alerts(database, clusters, clock, settings.allowed_networks, settings.first_rules)
     timeline = TimelineStore(database)
     locks = ClusterLocks(settings.database, RealFileSystem())
+    audit = AuditLog(database, clock)
+    throttled_moves = ThrottledMoves(database, clusters, audit)
+    listeners = [timeline, history, alerts, throttled_moves]
+    sessions = Sessions(database, users, clock)
     return Console(
         settings,
         clock,
         clusters,
         database,
         users,
-        Sessions(database, users, clock),
-        AuditLog(database, clock),
+        sessions,
+        audit,
         Masking(database),
+        Rights(database),
         Plans(clock),
         history,
         alerts,
         Queries(clock),
-        Sampler(clusters, [timeline, history, alerts], locks, clock, settings.sample_s),
+        Sampler(clusters, listeners, locks, clock, settings.sample_s),
         timeline,
         TopologyUploads(database, clock),
+        throttled_moves,
         locks,
+        OidcLogins(database, users, sessions, clock),
+        None if settings.oidc is None else IdentityProvider(settings.oidc, clock),
         one_time_password=users.create_first(settings.first_password),
     )

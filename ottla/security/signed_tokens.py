@@ -14,7 +14,7 @@ from joserfc.jwk import KeySet
 
 from ottla.security.oauth import SECONDS_MAX, Bearer, TokenRefused, header_of
 
-__all__ = ["ALGORITHMS", "KeySet", "SignedRules", "has_key_of", "read_keys", "signed"]
+__all__ = ["ALGORITHMS", "KeySet", "SignedRules", "claims_of", "has_key_of", "read_keys", "signed"]
 
 ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"),
@@ -51,13 +51,21 @@ def has_key_of(token: str, keys: KeySet) -> bool:
     return key_id is None or key_id in {key.kid for key in keys.keys}
 
 
-def signed(token: str, keys: KeySet, rules: SignedRules, now_ms: int) -> Bearer:
-    """Return the bearer of a token; raises TokenRefused."""
+def claims_of(token: str, keys: KeySet, rules: SignedRules, now_ms: int) -> dict[str, Any]:
+    """Return the claims of a token whose signature, issuer, audience and times are right; raises
+    TokenRefused.
+    """
     try:
         claims = jwt.decode(token, keys, algorithms=ALGORITHMS).claims
         _registry(rules, now_ms).validate(claims)
     except (JoseError, ValueError, TypeError, KeyError, RecursionError) as error:
         raise TokenRefused(f"the token is not valid: {error}") from error
+    return dict(claims)
+
+
+def signed(token: str, keys: KeySet, rules: SignedRules, now_ms: int) -> Bearer:
+    """Return the bearer of a token; raises TokenRefused."""
+    claims = claims_of(token, keys, rules, now_ms)
     if "aud" in claims and not rules.audiences:
         raise TokenRefused("the token is for an audience, but none is expected")
     if not 0 <= claims["exp"] <= SECONDS_MAX:

@@ -155,6 +155,8 @@ class _Handler(BaseHTTPRequestHandler):
                 return self.registry.schema(int(schema_id)).to_json()
             case ["subjects"] if schema is None:
                 return sorted(self.registry.subjects)
+            case ["subjects", subject, "versions"] if schema is None:
+                return list(range(1, len(self.registry.subjects.get(subject, ())) + 1))
             case ["subjects", subject, "versions"] if schema is not None:
                 return {"id": self.registry.register(subject, schema)}
             case ["subjects", subject] if schema is not None:

@@ -112,6 +112,42 @@ def test_page_fits_a_phone(page: Page, watched: Watched, name: str) -> None:
     assert width <= 390
 
 
+def test_records_come_before_their_filters_on_a_phone(page: Page) -> None:
+    """A button leads to the filters; on a desktop they are above the records."""
+    tops = {}
+    for viewport in (PHONE, DESKTOP):
+        page.set_viewport_size(viewport)
+        page.goto(PAGES["messages"])
+        boxes = [page.locator(part).bounding_box() for part in ("#rows", "#filter")]
+        tops[viewport["width"]] = [box["y"] for box in boxes if box is not None]
+        assert page.locator("a.narrow").is_visible() is (viewport is PHONE)
+    records, filters = tops[PHONE["width"]]
+    assert records < filters
+    records, filters = tops[DESKTOP["width"]]
+    assert filters < records
+
+
+def test_times_are_typed_in_the_zone_of_the_browser(page: Page, console: ConsoleServer) -> None:
+    """The form names the zone and sends it; a link with a time keeps the zone of its author."""
+    browser = page.context.browser
+    assert browser is not None
+    state = page.context.storage_state()
+    context = browser.new_context(
+        base_url=console.url, timezone_id="Europe/Berlin", storage_state=state
+    )
+    try:
+        own = context.new_page()
+        own.goto(PAGES["messages"])
+        own.get_by_label("Until (Europe/Berlin)").fill("2000-01-01T00:00")
+        own.get_by_role("button", name="Show").click()
+        expect(own.locator("#no-rows")).to_be_visible()
+        assert "zone=Europe%2FBerlin" in own.url
+        own.goto(f"{PAGES['messages']}?until=2000-01-01T00:00&zone=Asia/Tokyo")
+        expect(own.get_by_label("Until (Asia/Tokyo)")).to_have_value("2000-01-01T00:00")
+    finally:
+        context.close()
+
+
 @pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
 def test_a_record_is_in_sight_with_all_its_columns(page: Page, viewport: ViewportSize) -> None:
     """No part of the table is outside of its card; the value has the width that is left."""

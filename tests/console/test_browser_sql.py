@@ -217,3 +217,25 @@ def test_ticks_are_as_exact_as_their_distance(page: Page, step: str, pattern: st
     (draws,) = set(Counter(texts).values())
     assert len(texts) // draws >= 3
     assert all(re.fullmatch(pattern, text) for text in texts), texts
+
+
+def test_the_first_rows_are_shown_until_the_result_is_there(page: Page, watched: Watched) -> None:
+    """The page names how many records are read; nothing in a row becomes an element."""
+    hostile = "<img src=x onerror=alert(1)>"
+    rows = {
+        "note": "Partial result: 2 of 9",
+        "columns": ["a", "b"],
+        "rows": [[1, None], [2, hostile]],
+    }
+    page.route("**/sql/partial.json", lambda route: route.fulfill(json={"partial": rows}))
+    run(page, ENDLESS)
+    shown = page.locator("#partial")
+    expect(shown.get_by_role("status")).to_have_text("Partial result: 2 of 9")
+    expect(shown.locator("tbody tr")).to_have_text(["1NULL", f"2{hostile}"])
+    page.get_by_role("button", name="Cancel").click()
+    expect(shown).to_be_hidden()
+    # The browser logs the response to the cancelled query.
+    watched.forgive()
+    run(page, _QUICK)
+    expect(page.locator("#result")).to_contain_text("42")
+    expect(shown).to_be_hidden()

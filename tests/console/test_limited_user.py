@@ -198,3 +198,34 @@ def test_the_deletion_of_an_acl_and_of_a_user_says_what_is_lost(cluster: Cluster
         assert "reader" in page
     finally:
         server.stop()
+
+
+def test_templates_create_the_acls_of_an_application(cluster: Cluster) -> None:
+    """The preview shows each ACL and whether it exists; what is missing is created once."""
+    settings = (ClusterSettings("local", cluster.bootstrap),)
+    server = ConsoleServer(ConsoleSettings(settings, ":memory:", port=0, first_password=PASSWORD))
+    server.start()
+    try:
+        session = ConsoleSession(server.url)
+        session.login("admin", PASSWORD)
+        page = "/c/local/acls"
+        form = {"template": "consumer", "principal": "User:app", "topics": "in", "groups": "team"}
+        shown = session.post(page, "show-template", form).text
+        assert shown.count("<td>read</td>") - session.get(page).text.count("<td>read</td>") == 2
+        assert "User:app" not in session.get(page).text
+        assert session.post(page, "add-template", form).notice == "3 ACLs are created."
+        assert session.post(page, "add-template", form).notice == "These ACLs exist already."
+        wider = {
+            **form, "template": "transactional", "topics": "out", "transactional_ids": "app-",
+            "pattern_type": "prefixed",
+        }  # fmt: skip
+        assert session.post(page, "add-template", wider).notice == "7 ACLs are created."
+        assert "transactional-id <code>app-*</code>" in session.get(page).text
+        missing = session.post(page, "show-template", {**wider, "transactional_ids": ""})
+        assert "'transactional_ids' is empty" in missing.alert
+        nameless = session.post(page, "show-template", {**form, "principal": "app"})
+        assert "principalType:principalName" in nameless.alert
+        (entry, *_) = server.console.audit.entries(text="acl.create")
+        assert entry.details["topic out write"] == "– → allow from * (prefixed)"
+    finally:
+        server.stop()

@@ -39,7 +39,7 @@ ADDRESSES = {
     "/transactions": "/transactions?hanging=1",
 }
 # Pages of things that a broker of the tests does not have.
-NEEDS = {"/stream", "/zookeeper", "/clients/{client}"}
+NEEDS = {"/stream", "/zookeeper", "/clients/{client}", "/schemas", "/schema"}
 
 
 def address(path: str, is_global: bool) -> str:
@@ -486,3 +486,22 @@ def test_a_failed_change_has_the_name_of_the_change() -> None:
     written |= {f"{kind}.alter-config" for kind in ("topic", "broker", "cluster")}
     written |= {"topic.create", "partition.elect-preferred-leader"}
     assert names - written == set()
+
+
+def test_a_record_has_the_formats_of_the_list(admin: ConsoleSession) -> None:
+    """The page has the chosen format, and so have the links to it and to its neighbours."""
+    path = "/c/local/topics/orders/messages/0/1"
+    page = admin.get(f"{path}?value_format=hex").text
+    assert "(hex, " in page
+    assert 'href="/c/local/topics/orders/messages/0/2?value_format=hex"' in page
+    assert "(json, " in admin.get(path).text
+    rows = admin.get("/c/local/topics/orders/messages?value_format=base64").text
+    assert 'href="/c/local/topics/orders/messages/0/1?value_format=base64"' in rows
+    assert "value_format 'rot13'" in admin.get(f"{path}?value_format=rot13").alert
+
+
+def test_a_cluster_without_acls_says_how_to_switch_them_on(admin: ConsoleSession) -> None:
+    """The options of the brokers, in the order in which no client is locked out."""
+    page = admin.get("/c/local/acls").text
+    assert page.index("authorizer.class.name=") < page.index("Restart the brokers one after")
+    assert "super.users=" in page

@@ -35,7 +35,11 @@ def three() -> Iterator[Cluster]:
 def session(three: Cluster) -> Iterator[ConsoleSession]:
     """Return a session of the admin."""
     settings = ConsoleSettings(
-        (ClusterSettings("local", three.bootstrap),), ":memory:", port=0, first_password=PASSWORD
+        (ClusterSettings("local", three.bootstrap),),
+        ":memory:",
+        port=0,
+        first_password=PASSWORD,
+        sample_s=2,
     )
     server = ConsoleServer(settings)
     server.start()
@@ -59,12 +63,13 @@ def wait_for(
     path: str,
     text: str,
     meanwhile: Callable[[ConsoleSession], None] = lambda session: None,
+    patience_s: float = _PATIENCE_S,
 ) -> None:
     """Read a page until it contains a text: brokers and the cache need a moment.
 
     `meanwhile` is called after each page without the text.
     """
-    deadline = RealClock().monotonic() + _PATIENCE_S
+    deadline = RealClock().monotonic() + patience_s
     pause = threading.Event()
     while text not in session.get(path).text:
         assert RealClock().monotonic() < deadline, f"{path} does not show {text!r}"
@@ -94,6 +99,19 @@ def test_partitions_are_moved_as_the_plan_shows(three: Cluster, session: Console
     session.post(MOVES, "unthrottle", {})
     assert "A throttle is set" not in session.get(MOVES).text
     assert "partition.reassign<" in session.get("/audit").text
+
+
+def test_the_console_removes_the_throttle_when_the_moves_have_ended(
+    three: Cluster, session: ConsoleSession
+) -> None:
+    """Without a click, within the time of two samples; the audit log has it."""
+    three.create_topic("brief")
+    other = next(broker for broker in three.brokers if broker != three.leader("brief"))
+    output = session.post(MOVES, "preview", {"goal": "explicit", "targets": f"brief-0={other}"})
+    started = session.post(MOVES, "start", {"plan": plan_of(output), "throttle": "50"})
+    assert started.notice == "One partition is being moved."
+    wait_for(session, "/audit?q=remove-throttle", "<td>console</td>", patience_s=60)
+    assert "A throttle is set" not in session.get(MOVES).text
 
 
 def test_a_reassignment_is_cancelled(three: Cluster, session: ConsoleSession) -> None:

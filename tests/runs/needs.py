@@ -58,6 +58,8 @@ TOOLS: Mapping[str, Tool] = {
     "mount": Tool(programs("mount", "umount"), "apt-get install mount"),
     # Machines with addresses of their own, which can be cut off from each other.
     "namespaces": Tool(programs("ip", "iptables"), "apt-get install iproute2 iptables"),
+    # The identity provider oidc-provider, which npm fetches.
+    "node": Tool(programs("node", "npm"), "apt-get install nodejs npm"),
     "prometheus": Tool(programs("prometheus"), "apt-get install prometheus"),
     "promtool": Tool(programs("promtool"), "apt-get install prometheus"),
     "strace": Tool(programs("strace"), "apt-get install strace"),

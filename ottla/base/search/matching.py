@@ -23,6 +23,8 @@ _BytesTest = Callable[[bytes], bool]
 _Check = Callable[["_Record"], bool]
 _WHOLE = re.compile(r"[+-]?0{0,20}[0-9]{1,19}")
 _NO_JSON = object()
+# A zero byte and the id of the schema.
+_REGISTRY_MAGIC, _REGISTRY_BYTES = b"\0", 5
 _TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
 _OF_TEXTS = {
     JsonComparison.CONTAINS: Operator.CONTAINS,
@@ -84,13 +86,17 @@ class _Record:
                     yield value
 
     def document(self, part: bytes | None) -> Any:
-        """Return the JSON value of a part, or _NO_JSON."""
+        """Return the JSON value of a part, or _NO_JSON.
+
+        JSON with a schema has the header of a schema registry before it.
+        """
         if part is None:
             return _NO_JSON
         if part is not self._parsed:
             self._parsed = part
             try:
-                self._document = json.loads(part)
+                is_framed = part[:1] == _REGISTRY_MAGIC and len(part) > _REGISTRY_BYTES
+                self._document = json.loads(part[_REGISTRY_BYTES:] if is_framed else part)
             except (ValueError, RecursionError):
                 self._document = _NO_JSON
         return self._document

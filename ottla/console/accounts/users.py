@@ -84,6 +84,25 @@ class Users:
                 raise AccountError(f"user {name!r} already exists: choose another name")
             self._database.change(_INSERT, row)
 
+    def create_external(self, name: str, role: Role) -> None:
+        """Create a user without a password, whom an identity provider knows; AccountError if the
+        name is taken or not allowed.
+        """
+        _check_name(name)
+        row = name, _UNKNOWN_USER, role.label, False, self._clock.time_ms()
+        with self._database.transaction():
+            if self.find(name) is not None:
+                raise AccountError(
+                    f"the console has another user {name!r}: an admin can delete that one"
+                )
+            self._database.change(_INSERT, row)
+
+    def note_login(self, name: str) -> User | None:
+        """Store the time of a login, and return the user."""
+        now = self._clock.time_ms()
+        self._database.change("UPDATE users SET login_ms = ? WHERE name = ?", (now, name))
+        return self.find(name)
+
     def find(self, name: str) -> User | None:
         """Return the user of that name, or None."""
         row = self._database.row("SELECT * FROM users WHERE name = ?", (name,))
@@ -138,10 +157,7 @@ class Users:
 
     def _new(self, name: str, password: str, role: Role, must_change: bool) -> Sequence[object]:
         """Return the values of a new user's row. The hash takes time: outside of a transaction."""
-        if not _NAME.fullmatch(name):
-            raise AccountError(
-                f"user name {name!r} is not allowed: use up to 64 letters, digits and . _ @ -"
-            )
+        _check_name(name)
         _check_password(password)
         return name, hash_password(password), role.label, must_change, self._clock.time_ms()
 
@@ -159,6 +175,13 @@ def _user(row: Row) -> User:
         row["created_ms"],
         row["login_ms"],
     )
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise AccountError(
+            f"user name {name!r} is not allowed: use up to 64 letters, digits and . _ @ -"
+        )
 
 
 def _check_password(password: str) -> None:

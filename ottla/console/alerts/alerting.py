@@ -28,7 +28,7 @@ from ottla.console.alerts.evaluation import (
 )
 from ottla.console.alerts.rules import Rule, RuleKind
 from ottla.console.alerts.sending import NotSent, send
-from ottla.console.alerts.store import AlertStore, Delivery
+from ottla.console.alerts.store import SENT, AlertStore, Delivery
 from ottla.console.catalogue import ClusterCatalogue
 from ottla.console.model.overview import Sample
 from ottla.console.sampler import Listener
@@ -51,8 +51,9 @@ class Alerts(Listener):
         clusters: ClusterCatalogue,
         clock: Clock,
         allowed: Sequence[Network] = (),
+        first_rules: Sequence[Rule] = (),
     ) -> None:
-        self.store = AlertStore(database)
+        self.store = AlertStore(database, first_rules)
         self._clusters = clusters
         self._clock = clock
         self._allowed = allowed
@@ -133,43 +134,46 @@ class Alerts(Listener):
             case Notify(rule, incident, reason):
                 notification = notification_of(rule, incident, reason)
                 for number in rule.channels:
-                    self._submit(number, notification)
+                    self._submit(number, notification, incident)
 
-    def _submit(self, number: int, notification: Notification) -> None:
+    def _submit(self, number: int, notification: Notification, incident: Incident) -> None:
         if self._waiting >= _WAITING_MAX or self._stopped.is_set():
             _log.warning("the notification %r is dropped: too many wait", notification.title)
             return
         self._waiting += 1
-        self._sender.submit(self._deliver, number, notification)
+        self._sender.submit(self._deliver, number, notification, incident)
 
-    def _deliver(self, number: int, notification: Notification) -> None:
+    def _deliver(self, number: int, notification: Notification, incident: Incident) -> None:
         try:
-            self._try(self.store.channel(number), notification)
+            self._try(self.store.channel(number), notification, incident)
         except OttlaError as error:
             _log.warning("a notification was not sent: %s", error)
         finally:
             with self._lock:
                 self._waiting -= 1
 
-    def _try(self, channel: Channel, notification: Notification) -> None:
+    def _try(self, channel: Channel, notification: Notification, incident: Incident) -> None:
         for pause_s in _RETRIES_S:
             try:
-                self._send(channel, notification)
+                self._send(channel, notification, incident)
                 return
             except NotSent:
                 if self._stopped.wait(pause_s):
                     return
-        self._send(channel, notification)
+        self._send(channel, notification, incident)
 
-    def _send(self, channel: Channel, notification: Notification) -> None:
-        now_ms, result = self._clock.time_ms(), "ok"
+    def _send(
+        self, channel: Channel, notification: Notification, incident: Incident | None = None
+    ) -> None:
+        now_ms, result = self._clock.time_ms(), SENT
         try:
             send(channel, notification, now_ms, self._allowed)
         except (NotSent, Forbidden) as error:
             result = str(error)
             raise
         finally:
-            self.store.add_delivery(Delivery(now_ms, channel.name, notification.title, result))
+            delivery = Delivery(now_ms, channel.name, notification.title, result)
+            self.store.add_delivery(delivery, incident)
 
 
 def notification_of(rule: Rule, incident: Incident, reason: Reason) -> Notification:

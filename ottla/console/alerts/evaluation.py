@@ -26,7 +26,11 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Incident:
-    """An incident that is open, or was; `notified_ms` is the last notification, None if silenced."""
+    """An incident that is open, or was.
+
+    `notified_ms` is the last notification that was handed to channels; None if a silence held it
+    back, or if the rule has no channel.
+    """
 
     key: Key
     since_ms: int
@@ -99,7 +103,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """Effect: store the value and the time of the notification of an open incident."""
+    """Effect: store the value of an open incident."""
 
     incident: Incident
 
@@ -243,13 +247,14 @@ class Evaluation:
         if (reason := self._reason(rule, incident, now_ms)) is not None:
             incident = replace(incident, notified_ms=now_ms)
             effects.append(Notify(rule, incident, reason))
-        if incident != self._open.get(key):
+        former = self._open[key]
+        if (incident.value, incident.detail) != (former.value, former.detail):
             effects.append(Updated(incident))
         self._open[key] = incident
         return effects
 
     def _reason(self, rule: Rule, incident: Incident, now_ms: int) -> Reason | None:
-        if self._is_silenced(incident.key, now_ms):
+        if not rule.channels or self._is_silenced(incident.key, now_ms):
             return None
         if incident.notified_ms is None:
             return Reason.FIRING
@@ -260,8 +265,10 @@ class Evaluation:
     def _absent(self, key: Key, now_ms: int) -> list[Effect]:
         incident = self._open.pop(key)
         effects: list[Effect] = [Closed(incident)]
-        if incident.notified_ms is not None and not self._is_silenced(key, now_ms):
-            effects.append(Notify(self._rules[key.rule], incident, Reason.RESOLVED))
+        rule = self._rules[key.rule]
+        is_known = incident.notified_ms is not None and bool(rule.channels)
+        if is_known and not self._is_silenced(key, now_ms):
+            effects.append(Notify(rule, incident, Reason.RESOLVED))
         return effects
 
     def _is_silenced(self, key: Key, now_ms: int) -> bool:

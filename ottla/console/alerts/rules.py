@@ -116,6 +116,17 @@ class Rule:
         return not self.targets or _pattern(self.targets).matches(name)
 
 
+# The rules of a new console: faults of any cluster. How much lag is a fault depends on the
+# application, and channels are for admins to name.
+FIRST_RULES = (
+    Rule("Cluster does not respond", RuleKind.UNAVAILABLE, severity=Severity.CRITICAL),
+    Rule("Absent broker", RuleKind.ABSENT_BROKER, severity=Severity.CRITICAL),
+    Rule("Offline partitions", RuleKind.OFFLINE, severity=Severity.CRITICAL),
+    Rule("Under-replicated partitions", RuleKind.UNDER_REPLICATED, for_s=300),
+    Rule("Used disks", RuleKind.DISK_USED, threshold=85, for_s=300),
+)
+
+
 @functools.lru_cache(256)
 def _pattern(text: str) -> Expression:
     return Expression(text)

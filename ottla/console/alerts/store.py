@@ -6,6 +6,7 @@ page or to the API.
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from sqlite3 import Row
@@ -46,6 +47,8 @@ CREATE TABLE IF NOT EXISTS alert_deliveries (
     at_ms INTEGER NOT NULL, channel TEXT NOT NULL, title TEXT NOT NULL, result TEXT NOT NULL
 );
 """
+# The result of a delivery that a channel has accepted.
+SENT = "ok"
 _REVISION = "revision"
 _OPEN = "rule = ? AND cluster = ? AND subject = ? AND until_ms IS NULL"
 
@@ -92,7 +95,10 @@ class StoredSilence:
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """An incident in the history; `until_ms` is None while it lasts."""
+    """An incident in the history; `until_ms` is None while it lasts.
+
+    `notified_ms` is the last notification that a channel has accepted, or None.
+    """
 
     id: int
     rule: str
@@ -119,9 +125,16 @@ class Delivery:
 class AlertStore:
     """The tables; any thread may use them."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, first_rules: Sequence[Rule] = ()) -> None:
+        """Create the tables; a file that never had a rule gets `first_rules`."""
         self._database = database
         database.create(_TABLES)
+        with database.transaction():
+            # SQLite keeps the largest number of each table with AUTOINCREMENT.
+            statement = "SELECT 1 FROM sqlite_sequence WHERE name = 'alert_rules'"
+            if first_rules and database.row(statement) is None:
+                for rule in first_rules:
+                    self._insert("alert_rules", rule.name, _settings(rule), RULES_MAX)
 
     def rules(self) -> list[StoredRule]:
         """Return all rules by name."""
@@ -248,10 +261,10 @@ class AlertStore:
         self._trim("alert_incidents", INCIDENTS_MAX)
 
     def update_incident(self, incident: Incident) -> None:
-        """Store the value and the last notification of an open incident."""
+        """Store the value of an open incident."""
         self._database.change(
-            f"UPDATE alert_incidents SET value = ?, detail = ?, notified_ms = ? WHERE {_OPEN}",  # noqa: S608
-            (incident.value, incident.detail, incident.notified_ms, *incident.key),
+            f"UPDATE alert_incidents SET value = ?, detail = ? WHERE {_OPEN}",  # noqa: S608
+            (incident.value, incident.detail, *incident.key),
         )
 
     def close_incident(self, incident: Incident, now_ms: int) -> None:
@@ -298,13 +311,22 @@ class AlertStore:
             for row in rows
         ]
 
-    def add_delivery(self, delivery: Delivery) -> None:
-        """Store an attempt to send; the oldest are deleted beyond the limit."""
+    def add_delivery(self, delivery: Delivery, incident: Incident | None = None) -> None:
+        """Store an attempt to send; the oldest are deleted beyond the limit.
+
+        After a success, the incident that it is about is notified, also if it has ended.
+        """
         self._database.change(
             "INSERT INTO alert_deliveries VALUES (NULL, ?, ?, ?, ?)",
             (delivery.at_ms, delivery.channel, delivery.title, delivery.result),
         )
         self._trim("alert_deliveries", _DELIVERIES_MAX)
+        if incident is not None and delivery.result == SENT:
+            self._database.change(
+                "UPDATE alert_incidents SET notified_ms = ? WHERE id = (SELECT max(id) FROM"
+                " alert_incidents WHERE rule = ? AND cluster = ? AND subject = ? AND since_ms = ?)",
+                (delivery.at_ms, *incident.key, incident.since_ms),
+            )
 
     def deliveries(self, limit: int = 50) -> list[Delivery]:
         """Return attempts to send, newest first."""

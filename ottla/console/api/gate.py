@@ -7,7 +7,9 @@ GET then needs the header `x-csrf-token`. A request from another site is refused
 import base64
 import binascii
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any
 
 from ottla.base.errors import OttlaError
@@ -23,6 +25,8 @@ from ottla.console.web.respond import find_session
 from ottla.operations.survey.connections import ClusterConnection
 
 _CSRF_HEADER = "x-csrf-token"
+# The arguments of operations, and the fields of their objects, that name topics.
+_TOPIC_NAMES, _TOPIC_LISTS = frozenset({"topic", "target"}), frozenset({"topics"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +38,11 @@ class Caller:
 
     @property
     def role(self) -> Role:
-        """The role of the user."""
-        return self.reader.role
+        """The role of the user, the highest one of a user with rights in some clusters only."""
+        reader = self.reader
+        if reader.role is Role.ADMIN or not reader.rights:
+            return reader.role
+        return max(right.role for right in reader.rights)
 
 
 def identify(console: Console, request: Request) -> Caller:
@@ -55,7 +62,7 @@ def identify(console: Console, request: Request) -> Caller:
             f"The password of {user.name!r} must be changed first.",
             "Log in to the console with a browser and choose a new password.",
         )
-    reader = reader_of(user, session, console.masking)
+    reader = reader_of(user, session, console.masking, console.rights)
     return Caller(Actor(user.name, request.client), reader)
 
 
@@ -90,6 +97,7 @@ def run(
     arguments: dict[str, Any],
 ) -> Any:
     """Run an operation that `authorize` has allowed, and write changes to the audit log."""
+    _check_rights(caller, operation, cluster, arguments)
     connection = console.clusters.get(cluster) if operation.has_cluster else None
     passed = {
         "connection": connection,
@@ -101,6 +109,7 @@ def run(
         "history": console.history,
         "timeline": console.timeline,
         "topologies": console.topologies,
+        "throttled_moves": console.throttled_moves,
         "alerts": console.alerts,
         "queries": console.queries,
     }
@@ -127,6 +136,48 @@ def run(
             details=details | {"notes": "; ".join(notes)},
         )
     return result
+
+
+def _check_rights(
+    caller: Caller, operation: Operation, cluster: str, arguments: Mapping[str, Any]
+) -> None:
+    """Raise Denied if the rights of a user in some clusters and topics do not allow a call.
+
+    Operations of no cluster are for users with a role everywhere.
+    """
+    reader = caller.reader
+    if reader.role is Role.ADMIN or not reader.rights:
+        return
+    topics: set[str | None] = {*_topics_of(arguments)}
+    needed = operation.role
+    roles = [reader.role_in(cluster, topic) for topic in topics or {None}]
+    if not operation.has_cluster or any(role is None or role < needed for role in roles):
+        raise Denied(
+            403,
+            "FORBIDDEN",
+            f"{operation.name} needs the role {needed.label} in this cluster and for its topics.",
+            "Ask an admin of the console for the right.",
+        )
+
+
+def _topics_of(value: Any) -> Iterator[str]:
+    """Yield the topics that arguments name, also in the fields of objects and in lists."""
+    if isinstance(value, Mapping):
+        fields = dict(value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        fields = {item.name: getattr(value, item.name) for item in dataclass_fields(value)}
+    else:
+        if isinstance(value, list | tuple):
+            for item in value:
+                yield from _topics_of(item)
+        return
+    for name, item in fields.items():
+        if name in _TOPIC_NAMES and isinstance(item, str):
+            yield item
+        elif name in _TOPIC_LISTS and isinstance(item, list | tuple):
+            yield from map(str, item)
+        else:
+            yield from _topics_of(item)
 
 
 def _audit_failure(

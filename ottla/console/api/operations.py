@@ -28,6 +28,7 @@ PASSED = (
     "history",
     "timeline",
     "topologies",
+    "throttled_moves",
     "alerts",
     "queries",
 )

@@ -11,7 +11,7 @@ from ottla.client.admin.replicas import LogDirectory
 from ottla.console.model.controllers import read_controller_id
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.directories import read_directories
-from ottla.operations.survey.metadata import read_metadata
+from ottla.operations.survey.metadata import Metadata, read_metadata
 from ottla.wire.api_keys import ApiKey
 
 
@@ -36,6 +36,18 @@ class BrokerRow:
     size_bytes: int | None
     disk_total_bytes: int | None
     disk_usable_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentBroker:
+    """A broker that is not running: its replicas, and the last time at which it was registered.
+
+    `seen_ms` is None if it has not run since the console keeps its history.
+    """
+
+    node_id: int
+    replicas: int
+    seen_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,19 @@ def list_brokers(connection: ClusterConnection) -> list[BrokerRow]:
         )
         for node in metadata.nodes.values()
     ]
+
+
+def list_absent(metadata: Metadata, seen: Mapping[int, int]) -> list[AbsentBroker]:
+    """Return the brokers by id that have replicas or were seen, but are not registered. Pure.
+
+    `seen` has the last times (ms) at which brokers were registered.
+    """
+    replicas: Counter[int] = Counter()
+    for (_, assigned, _), count in metadata.states().items():
+        for node in assigned:
+            replicas[node] += count
+    absent = sorted({*replicas, *seen} - {*metadata.nodes})
+    return [AbsentBroker(node, replicas[node], seen.get(node)) for node in absent]
 
 
 def describe_broker(connection: ClusterConnection, node_id: int) -> BrokerDetail:

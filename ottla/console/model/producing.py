@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.errors import SerializationError
+from ottla.client.schemas.values import SchemaValues
 from ottla.client.transport import LibrdkafkaError, translate
 from ottla.console.model.messages.decoding import decode
 from ottla.console.model.messages.templates import compile_template
@@ -18,7 +20,11 @@ from ottla.operations.survey.metadata import read_topic
 
 
 class InputFormat(StrEnum):
-    """The format of a key, value or header as the user types it."""
+    """The format of a key, value or header as the user types it.
+
+    SCHEMA is JSON that is written with the latest schema of the topic in the cluster's registry,
+    under the subject TOPIC-key or TOPIC-value.
+    """
 
     NULL = "null"
     TEXT = "text"
@@ -28,6 +34,7 @@ class InputFormat(StrEnum):
     DOUBLE = "double"
     HEX = "hex"
     BASE64 = "base64"
+    SCHEMA = "schema"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ def produce(connection: ClusterConnection, request: ProduceRequest) -> ProduceRe
             f"Topic {request.topic!r} has no partition {request.partition}: the last one is "
             f"{len(topic.partitions) - 1}. Without a partition, the key chooses one.",
         )
-    render = _renderer(request, connection.now_ms())
+    render = _renderer(request, connection.now_ms(), connection.schemas)
     # The first record is rendered before anything is written: an error in it is an error in all.
     render(0)
     delivery = _Delivery()
@@ -203,8 +210,21 @@ def _send(
     producer.poll(0)
 
 
-def _renderer(request: ProduceRequest, now_ms: int) -> Callable[[int], _Rendered]:
-    """Return a function from the number of a record to the record."""
+def _renderer(
+    request: ProduceRequest, now_ms: int, schemas: SchemaValues | None = None
+) -> Callable[[int], _Rendered]:
+    """Return a function from the number of a record to the record; without `schemas`, values that
+    need one are their JSON.
+    """
+
+    def encoded(text: str, chosen: InputFormat, part: str) -> bytes | None:
+        if chosen is not InputFormat.SCHEMA or schemas is None:
+            return encode(text, chosen, part)
+        try:
+            return schemas.write(f"{request.topic}-{part}", text)
+        except SerializationError as error:
+            raise ConfigError(f"the {part} cannot be written: {error}") from error
+
     is_template = request.has_templates
     key = compile_template(request.key, is_template=is_template)
     value = compile_template(request.value, is_template=is_template)
@@ -215,8 +235,8 @@ def _renderer(request: ProduceRequest, now_ms: int) -> Callable[[int], _Rendered
 
     def render(number: int) -> _Rendered:
         return _Rendered(
-            encode(key(number, now_ms), request.key_format, "key"),
-            encode(value(number, now_ms), request.value_format, "value"),
+            encoded(key(number, now_ms), request.key_format, "key"),
+            encoded(value(number, now_ms), request.value_format, "value"),
             tuple((header.name, _header(header, text(number, now_ms))) for header, text in headers),
         )
 
@@ -257,4 +277,6 @@ _ENCODERS: Mapping[InputFormat, Callable[[str], bytes | None]] = {
     InputFormat.DOUBLE: lambda text: struct.pack(">d", float(text)),
     InputFormat.HEX: bytes.fromhex,
     InputFormat.BASE64: lambda text: base64.b64decode(text, validate=True),
+    # A header has no subject, and a preview needs no registry.
+    InputFormat.SCHEMA: _json_bytes,
 }

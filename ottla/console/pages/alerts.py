@@ -15,7 +15,7 @@ from ottla.console.alerts.channels import (
     Security,
 )
 from ottla.console.alerts.rules import KINDS, Rule, RuleKind, Severity
-from ottla.console.alerts.store import AlertStore
+from ottla.console.alerts.store import AlertStore, IncidentRow
 from ottla.console.fields import Fields
 from ottla.console.page import Action, Done, Page, View
 from ottla.operations.numbers import natural_number
@@ -39,8 +39,8 @@ def show(view: View) -> Mapping[str, Any]:
         "edited": next((row for row in store.rules() if str(row.id) == edited), None),
         "edited_channel": next((row for row in store.channels() if str(row.id) == channel), None),
         "edited_mail": _mail_fields(store, channel),
-        "open": store.incidents(is_open=True, limit=_SHOWN),
-        "ended": store.incidents(is_open=False, limit=_SHOWN),
+        "open": _seen(view, store.incidents(is_open=True, limit=_SHOWN)),
+        "ended": _seen(view, store.incidents(is_open=False, limit=_SHOWN)),
         "rules": store.rules(),
         "silences": commands.list_silences(view.console.alerts),
         "channels": store.channels() if view.role >= Role.EDITOR else [],
@@ -52,6 +52,12 @@ def show(view: View) -> Mapping[str, Any]:
         "channel_kinds": [item.value for item in ChannelKind],
         "securities": [item.value for item in Security],
     }
+
+
+def _seen(view: View, incidents: list[IncidentRow]) -> list[IncidentRow]:
+    """Return the incidents of the clusters that the user may see."""
+    seen = {name for name in {row.cluster for row in incidents} if view.may_see(name)}
+    return [row for row in incidents if row.cluster in seen]
 
 
 def add_rule(view: View) -> Done:

@@ -5,25 +5,43 @@ from typing import Any
 
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.roles import Role
-from ottla.console.model.brokers import describe_broker, list_api_versions, list_brokers
+from ottla.console.model.brokers import (
+    AbsentBroker,
+    describe_broker,
+    list_absent,
+    list_api_versions,
+    list_brokers,
+)
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
 from ottla.console.model.controllers import read_controller_id
 from ottla.console.model.partitions import elect_leaders
 from ottla.console.page import Action, Done, NotFound, Page, View
 from ottla.console.pages.settings import change_actions, settings_table
-from ottla.operations.survey.metadata import read_metadata
+from ottla.operations.survey.metadata import Metadata, read_metadata
 
 
 def show_brokers(view: View) -> Mapping[str, Any]:
-    """Return the running brokers."""
-    controller_id = read_controller_id(view.cluster, read_metadata(view.cluster))
+    """Return the running brokers, and those that are absent."""
+    metadata = read_metadata(view.cluster)
+    controller_id = read_controller_id(view.cluster, metadata)
     brokers = list_brokers(view.cluster)
     known = {row.node_id for row in brokers}
     return {
         "brokers": brokers,
+        "absent": absent_of(view, metadata),
         "controller_id": controller_id,
         "is_controller_apart": controller_id >= 0 and controller_id not in known,
     }
+
+
+def absent_of(view: View, metadata: Metadata) -> list[AbsentBroker]:
+    """Return the brokers that have replicas, or ran in the last week, but are not registered."""
+    spans = view.console.timeline.brokers(view.cluster.name)
+    seen: dict[int, int] = {}
+    for span in spans:
+        end_ms = view.cluster.now_ms() if span.end_ms is None else span.end_ms
+        seen[span.node_id] = max(end_ms, seen.get(span.node_id, 0))
+    return list_absent(metadata, seen)
 
 
 def show_broker(view: View) -> Mapping[str, Any]:

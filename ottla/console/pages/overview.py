@@ -9,6 +9,7 @@ from ottla.console.model.overview import read_overview
 from ottla.console.model.partitions import list_troubled
 from ottla.console.model.topics import list_topics
 from ottla.console.page import Page, Source, View
+from ottla.console.pages.brokers import absent_of
 from ottla.console.pages.history import history_of
 from ottla.operations.survey.metadata import read_metadata
 
@@ -18,8 +19,8 @@ _MAX_TROUBLED = 100
 
 def show(view: View) -> Mapping[str, Any]:
     """Return counts, brokers, the largest topics and the troubled partitions."""
-    is_large = read_metadata(view.cluster).is_large
-    topics = list_topics(view.cluster, include_internal=True, is_patient=not is_large)
+    metadata = read_metadata(view.cluster)
+    topics = list_topics(view.cluster, include_internal=True, is_patient=not metadata.is_large)
     troubled = list_troubled(view.cluster)
     counts, brokers = read_overview(view.cluster), list_brokers(view.cluster)
     known = {row.node_id for row in brokers}
@@ -27,6 +28,7 @@ def show(view: View) -> Mapping[str, Any]:
         "counts": counts,
         "is_controller_apart": counts.controller_id >= 0 and counts.controller_id not in known,
         "brokers": brokers,
+        "absent": absent_of(view, metadata),
         "largest": sorted(topics, key=lambda row: -(row.size_bytes or 0))[:_TOP_TOPICS],
         "troubled": troubled[:_MAX_TROUBLED],
         "troubled_count": len(troubled),

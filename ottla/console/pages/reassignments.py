@@ -13,12 +13,12 @@ from ottla.console.model.reassignments import (
     ReassignmentRequest,
     cancel,
     change_throttle,
-    execute,
     list_running,
     plan_moves,
     read_throttle,
     remove_throttle,
 )
+from ottla.console.moves.throttled import start_moves
 from ottla.console.page import Action, Done, Page, View
 from ottla.operations.numbers import INT_MAX, natural_number
 from ottla.operations.survey.metadata import Key
@@ -55,7 +55,7 @@ def start(view: View) -> Done:
     number = view.form.text("plan")
     plan = view.console.plans.get(view.session.key, number, ReassignmentPlan)
     limit = _bytes_per_s(view.form) if view.form.text("throttle") else None
-    change = execute(view.cluster, plan.moves, throttle_bytes_per_s=limit)
+    change = start_moves(view.cluster, view.console.throttled_moves, plan.moves, limit)
     count = len(plan.moves)
     sentence = view.say("{count} partitions are being moved.", count=count)
     if count == 1:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from ottla.console.accounts.roles import Role
+from ottla.console.formats import number
 from ottla.console.page import Action, Done, Download, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 from ottla.console.sql.queries import is_available
@@ -50,6 +51,21 @@ def cancel(view: View) -> Done:
     was_running = view.console.queries.cancel(view.actor.user, query_id)
     text = "The query is cancelled." if was_running else "No query of yours is running."
     return Done(view.say(text))
+
+
+def read_partial(view: View) -> Mapping[str, Any]:
+    """Return the first rows so far of the query of this session that runs; None before them."""
+    partial = view.console.queries.partial_result(view.reader)
+    if partial is None:
+        return {"partial": None}
+    note = view.say(
+        "Partial result: {records} of {total} records of {topic} are read.",
+        records=number(partial.records),
+        total=number(partial.total),
+        topic=partial.topic,
+    )
+    columns = [column.name for column in partial.columns]
+    return {"partial": {"note": note, "columns": columns, "rows": partial.rows}}
 
 
 def download_csv(view: View) -> Download:
@@ -153,6 +169,7 @@ PAGES = (
     ),
 )
 SOURCES = (
+    Source("/sql/partial.json", read_partial),
     Source("/sql/result.csv", download_csv),
     Source("/sql/result.parquet", download_parquet),
 )

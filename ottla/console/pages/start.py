@@ -34,7 +34,7 @@ _GLOBAL_PAGES = {"Alerts": "/alerts"}
 def show_clusters(view: View) -> Mapping[str, Any]:
     """Return an overview of each cluster, or the reason why it cannot be read."""
     rows: list[tuple[str, Overview | None, str]] = []
-    for name in view.console.clusters.names():
+    for name in filter(view.may_see, view.console.clusters.names()):
         try:
             rows.append((name, read_overview(view.console.clusters.get(name)), ""))
         except OttlaError as error:
@@ -63,7 +63,7 @@ def _everything(view: View, with_entities: bool) -> Iterator[tuple[str, str, str
     for label, path in _PAGES.items():
         yield view.say(label), "page", view.url(*path.split("/"))
     for label, path in _GLOBAL_PAGES.items():
-        yield view.say(label), "page", path
+        yield view.say(label), "page", view.global_url(path)
     if not with_entities:
         return
     # Names only: lists of topics and brokers would also read offsets and sizes of all partitions.

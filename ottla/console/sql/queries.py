@@ -9,15 +9,17 @@ import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.topics import list_topics
+from ottla.console.sql.partial import LookSchedule, PartialResult
 from ottla.console.sql.pushdown import TimeRange
 from ottla.console.sql.reading import TopicReader
+from ottla.console.sql.suggestions import with_topics
 from ottla.console.sql.values import (
     Column,
     QueryBusy,
@@ -51,6 +53,8 @@ class _Running:
     sql: str
     query_id: str = ""
     reason: str = ""
+    reader: Reader | None = None
+    partial: PartialResult | None = None
     _process: "subprocess.Popen[bytes] | None" = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -102,7 +106,7 @@ class Queries:
         self._check(sql)
         if len(query_id) > _ID_LENGTH:
             raise QueryRejected(f"the id of a query has {_ID_LENGTH} characters at most")
-        running, user = _Running(sql, query_id), reader.user
+        running, user = _Running(sql, query_id, reader=reader), reader.user
         with self._lock:
             if query_id and self._cancelled.get(user) == query_id:
                 raise QueryRejected(_CANCELLED)
@@ -149,6 +153,14 @@ class Queries:
         with self._lock:
             running = self._running.get(user)
         return running.query_id if running else ""
+
+    def partial_result(self, reader: Reader) -> PartialResult | None:
+        """Return the first rows so far of the query that runs in a session, if there are any and
+        the user has the rights with which it began.
+        """
+        with self._lock:
+            running = self._running.get(reader.user)
+        return None if running is None or running.reader != reader else running.partial
 
     def last(self, reader: Reader) -> StoredResult | None:
         """Return the last result of a session, if it is still kept and the user has the rights
@@ -201,7 +213,10 @@ class Queries:
             )
             running.attach(process)
             try:
-                answer, topics = self._talk(process, connection, running, reader.rules, path)
+                answer, topics = self._talk(process, connection, running, reader, path)
+            except QueryRejected as error:
+                topics_of = partial(_topic_names, connection)
+                raise QueryRejected(with_topics(str(error), topics_of)) from error
             finally:
                 process.kill()
                 process.communicate()
@@ -221,7 +236,7 @@ class Queries:
         process: "subprocess.Popen[bytes]",
         connection: ClusterConnection,
         running: _Running,
-        masking: tuple[MaskingRule, ...],
+        user: Reader,
         path: Path,
     ) -> tuple[dict[str, Any], list[TopicRead]]:
         """Pass the statement and its records to the process; return its response."""
@@ -238,10 +253,16 @@ class Queries:
             _send(process, json.dumps(settings).encode())
             plan = _receive(process)
             topics = []
-            for reader in self._readers(plan, connection, running, masking):
+            schedule = LookSchedule(self._clock.monotonic)
+            readers = self._readers(plan, connection, running, user)
+            for reader in readers:
                 _send(process, reader.topic.encode())
                 for chunk in reader.chunks():
                     _send(process, chunk)
+                    # The other tables are complete.
+                    if reader is readers[-1] and schedule.is_due():
+                        rows = schedule.look(partial(_peek, process))
+                        running.partial = _partial(reader.report(), rows) or running.partial
                 topics.append(reader.report())
             _send(process, b"")
             return _receive(process), topics
@@ -261,9 +282,13 @@ class Queries:
         plan: dict[str, Any],
         connection: ClusterConnection,
         running: _Running,
-        masking: tuple[MaskingRule, ...],
+        user: Reader,
     ) -> list[TopicReader]:
-        known = {topic.name for topic in list_topics(connection, include_internal=True)}
+        known = set(_topic_names(connection))
+        for table in plan["tables"]:
+            name = table["name"]
+            if name in known and user.role_in(connection.name, name) is None:
+                raise QueryRejected(f"you have no right for the topic {name!r}: ask an admin")
         tables = [table for table in plan["tables"] if table["name"] in known]
         if len(tables) > self.limits.topics:
             raise QueryRejected(f"a statement reads {self.limits.topics} topics at most")
@@ -273,7 +298,7 @@ class Queries:
                 table["name"],
                 TimeRange(table["start_ms"], table["end_ms"]),
                 self.limits,
-                masking,
+                user.rules,
                 running.is_stopped,
             )
             for table in tables
@@ -284,6 +309,19 @@ def _send(process: "subprocess.Popen[bytes]", data: bytes) -> None:
     assert process.stdin is not None, "the process has pipes"
     process.stdin.write(_LENGTH.pack(len(data)) + data)
     process.stdin.flush()
+
+
+def _peek(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    _send(process, b"?")
+    return _receive(process)
+
+
+def _partial(read: TopicRead, rows: dict[str, Any]) -> PartialResult | None:
+    if not rows["columns"]:
+        return None
+    columns = tuple(Column(name, kind) for name, kind in rows["columns"])
+    values = tuple(tuple(row) for row in rows["rows"])
+    return PartialResult(read.topic, read.records, read.total, columns, values)
 
 
 def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
@@ -298,12 +336,9 @@ def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
         raise EOFError
     message = cast("dict[str, Any]", json.loads(data))
     if "error" in message:
-        raise QueryRejected(_hint(str(message["error"])))
+        raise QueryRejected(str(message["error"]).partition("\n\nLINE")[0])
     return message
 
 
-def _hint(message: str) -> str:
-    message = message.partition("\n\nLINE")[0]
-    if "does not exist" in message and "Table" in message:
-        message += '; tables are topics: quote names with dots or dashes, as in "orders.v1"'
-    return message
+def _topic_names(connection: ClusterConnection) -> list[str]:
+    return [topic.name for topic in list_topics(connection, include_internal=True)]

@@ -47,7 +47,7 @@ class TopicReader:
         self._total = sum(highs[number] - low for number, low in lows.items())
         spans = newest_spans(lows, highs, self.limits.records)
         scan = Scan(self.connection, self.topic, spans, FetchLimits())
-        builder = RowBuilder(request)
+        builder = RowBuilder(request, self.connection.schemas)
         rows: list[MessageRow] = []
         while not scan.is_done and not self.cancelled():
             for part in scan.step():

@@ -6,6 +6,7 @@ files. A statement that crashes or fills DuckDB ends this process, not the conso
 
 Frames on standard input and output have a length of four bytes. Input: the statement; then, for
 each table, its name and chunks of records; then an empty frame. Output: the plan; then the result.
+After a chunk, the frame `?` asks for the first rows of the result of the records so far.
 """
 
 import json
@@ -14,6 +15,7 @@ import os
 import resource
 import struct
 import sys
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import duckdb
@@ -22,6 +24,8 @@ from ottla.console.sql.pushdown import Node, TooDeep, ranges_of
 
 _LENGTH = struct.Struct(">I")
 _FRAME_MAX = 1 << 28
+_PEEK = b"?"
+_PEEK_ROWS = 50
 # DuckDB reserves address space beyond its own limit of memory.
 _ADDRESS_FACTOR = 4
 _ADDRESS_BYTES = 1 << 30
@@ -59,7 +63,7 @@ def main() -> None:
         connection = _open(settings)
         statement, tables = _plan(connection, settings["sql"])
         _write(target, {"tables": tables})
-        _load(connection, source)
+        _load(connection, source, lambda name: _write(target, _peek(connection, name, statement)))
         _write(target, _run(connection, statement, settings))
     except (duckdb.Error, NotAllowed, TooDeep, RecursionError) as error:
         _write(target, {"error": str(error) or type(error).__name__})
@@ -153,20 +157,46 @@ def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: Any) -> Any:
     return rows[0][0] if rows else None
 
 
-def _load(connection: duckdb.DuckDBPyConnection, source: BinaryIO) -> None:
-    """Create the tables from the frames up to the empty one."""
+def _load(
+    connection: duckdb.DuckDBPyConnection, source: BinaryIO, peek: Callable[[str], None]
+) -> None:
+    """Create the tables from the frames up to the empty one; call `peek` when it is requested."""
     frame = _read(source)
     while frame:
         name = frame.decode()
         connection.execute(f"CREATE TABLE {_RAW} ({_COLUMNS})")
-        while (frame := _read(source))[:1] == b"[":
+        while (frame := _read(source))[:1] in (b"[", _PEEK):
+            if frame == _PEEK:
+                peek(name)
+                continue
             connection.execute(_INSERT, [frame.decode("utf-8", "replace")])
         _create(connection, name)
         connection.execute(f"DROP TABLE {_RAW}")
 
 
-def _create(connection: duckdb.DuckDBPyConnection, name: str) -> None:
-    """Create the table of a topic: the columns of records, and the fields of their JSON objects."""
+def _peek(connection: duckdb.DuckDBPyConnection, name: str, statement: str) -> dict[str, Any]:
+    """Return the first rows of the result of the records so far; none if that fails, as for a
+    table that is read later.
+    """
+    peeked = "\"'peek'\""
+    rows: dict[str, Any] = {"columns": [], "rows": []}
+    try:
+        _create(connection, name, "VIEW")
+        limited = f"SELECT * FROM ({statement}) LIMIT {_PEEK_ROWS}"  # noqa: S608
+        connection.execute(f"CREATE TABLE {peeked} AS {limited}")
+        columns, values = _rows_of(connection, peeked)
+        rows = {"columns": columns, "rows": [[_plain(item) for item in row] for row in values]}
+    except (duckdb.Error, MemoryError):
+        pass
+    connection.execute(f"DROP TABLE IF EXISTS {peeked}")
+    connection.execute(f"DROP VIEW IF EXISTS {_quoted(name)}")
+    return rows
+
+
+def _create(connection: duckdb.DuckDBPyConnection, name: str, kind: str = "TABLE") -> None:
+    """Create the table or view of a topic: the columns of records, and the fields of their JSON
+    objects.
+    """
     structure = _one(
         connection,
         f"SELECT json_group_structure(_value::JSON) FROM {_RAW} WHERE {_OBJECT}",  # noqa: S608
@@ -174,12 +204,12 @@ def _create(connection: duckdb.DuckDBPyConnection, name: str) -> None:
     fields = _fields(json.loads(structure)) if structure else {}
     table = _quoted(name)
     if not fields:
-        connection.execute(f"CREATE TABLE {table} AS SELECT {_SELECT} FROM {_RAW}")  # noqa: S608
+        connection.execute(f"CREATE {kind} {table} AS SELECT {_SELECT} FROM {_RAW}")  # noqa: S608
         return
     shape = json.dumps(fields).replace("'", "''")
     values = f"json_transform(CASE WHEN {_OBJECT} THEN _value END, '{shape}') AS _fields"
     connection.execute(
-        f"CREATE TABLE {table} AS SELECT * EXCLUDE (_fields), _fields.* "  # noqa: S608
+        f"CREATE {kind} {table} AS SELECT * EXCLUDE (_fields), _fields.* "  # noqa: S608
         f"FROM (SELECT {_SELECT}, {values} FROM {_RAW})"
     )
 
@@ -220,13 +250,7 @@ def _run(
     connection.execute(
         f"CREATE TABLE \"'result'\" AS SELECT * FROM ({statement}) LIMIT {most + 1}"  # noqa: S608
     )
-    described = connection.execute("DESCRIBE \"'result'\"").fetchall()
-    columns = [(str(row[0]), str(row[1])) for row in described]
-    selected = ", ".join(
-        _quoted(name) if kind in _NUMBERS else f"CAST({_quoted(name)} AS VARCHAR)"
-        for name, kind in columns
-    )
-    rows = connection.execute(f"SELECT {selected} FROM \"'result'\"").fetchall()  # noqa: S608
+    columns, rows = _rows_of(connection, "\"'result'\"")
     path = settings["parquet"].replace("'", "''")
     connection.execute(
         f"COPY (SELECT * FROM \"'result'\" LIMIT {most}) TO '{path}' (FORMAT parquet)"  # noqa: S608
@@ -236,6 +260,19 @@ def _run(
         "rows": [[_plain(value) for value in row] for row in rows[:most]],
         "is_cut": len(rows) > most,
     }
+
+
+def _rows_of(
+    connection: duckdb.DuckDBPyConnection, table: str
+) -> tuple[list[tuple[str, str]], list[Any]]:
+    """Return the columns of a table with their types, and its rows: numbers, and texts."""
+    described = connection.execute(f"DESCRIBE {table}").fetchall()
+    columns = [(str(row[0]), str(row[1])) for row in described]
+    selected = ", ".join(
+        _quoted(name) if kind in _NUMBERS else f"CAST({_quoted(name)} AS VARCHAR)"
+        for name, kind in columns
+    )
+    return columns, connection.execute(f"SELECT {selected} FROM {table}").fetchall()  # noqa: S608
 
 
 def _plain(value: Any) -> Any:

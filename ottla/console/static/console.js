@@ -18,6 +18,14 @@
       `${pad(at.getHours())}:${pad(at.getMinutes())}:${pad(at.getSeconds())}.${pad(at.getMilliseconds(), 3)}`;
   }
 
+  // Times are typed in the reader's zone, which the form names and sends.
+  function ownZone(input) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    if (!zone || zone === "Etc/UTC") return;
+    input.value = zone;
+    for (const node of input.form.querySelectorAll("[data-zone]")) node.textContent = zone;
+  }
+
   function confirmable(form) {
     const input = form.querySelector("[name=confirmation]");
     const button = form.querySelector("button.danger");
@@ -49,6 +57,7 @@
 
   function prepare(root) {
     root.querySelectorAll("time[datetime]").forEach(localTime);
+    root.querySelectorAll("input[data-own-zone]").forEach(ownZone);
     root.querySelectorAll("form[data-confirm]").forEach(confirmable);
     root.querySelectorAll("input[data-filter]").forEach(filterable);
     root.querySelectorAll("select[data-go]").forEach((node) => node.addEventListener("change", () => node.form.submit()));
@@ -191,7 +200,7 @@
       event.preventDefault();
       openSearch();
     } else if (event.key === "?") {
-      location.href = "/shortcuts";
+      location.href = cluster ? `/shortcuts?of=${encodeURIComponent(cluster)}` : "/shortcuts";
     } else if (event.key === "g") {
       isGo = true;
       setTimeout(() => { isGo = false; }, 1500);

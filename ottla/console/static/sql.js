@@ -8,12 +8,42 @@
   const cancel = document.getElementById("query-cancel");
   const state = document.getElementById("query-state");
   const card = form.closest("section");
+  const partial = document.getElementById("partial");
   const [run] = form.getElementsByTagName("button");
   const [stop] = cancel.getElementsByTagName("button");
   let runningId = "";
 
+  // The first rows of the records that have been read so far, once a second.
+  async function look(id) {
+    try {
+      const answer = await fetch(partial.dataset.url);
+      const rows = answer.ok ? (await answer.json()).partial : null;
+      if (runningId === id && rows) showPartial(rows);
+    } catch { /* The query itself will fail, or not. */ }
+    if (runningId === id) setTimeout(() => { if (runningId === id) look(id); }, 1000);
+  }
+
+  function line(kind, values) {
+    const row = document.createElement("tr");
+    row.append(...values.map((value) => {
+      const cell = document.createElement(kind);
+      cell.textContent = value === null ? "NULL" : value;
+      return cell;
+    }));
+    return row;
+  }
+
+  function showPartial(rows) {
+    partial.querySelector("p").textContent = rows.note;
+    partial.querySelector("thead").replaceChildren(line("th", rows.columns));
+    partial.querySelector("tbody").replaceChildren(...rows.rows.map((row) => line("td", row)));
+    partial.hidden = false;
+  }
+
   function setRunning(id) {
     runningId = id;
+    partial.hidden = true;
+    if (id) look(id);
     form.elements.query_id.value = id;
     run.disabled = id !== "";
     stop.disabled = false;
@@ -28,9 +58,9 @@
     form.querySelector(".notice.error")?.remove();
     const nodes = [...fresh.children];
     const at = nodes.indexOf(inside);
-    for (const node of [...main.children]) if (node !== card) node.remove();
+    for (const node of [...main.children]) if (node !== card && node !== partial) node.remove();
     card.before(...nodes.slice(0, at));
-    card.after(...nodes.slice(at + 1));
+    partial.after(...nodes.slice(at + 1).filter((node) => node.id !== "partial"));
     ottla.prepare(main);
     ottla.placeError();
     // A reload shows the result again.

@@ -37,11 +37,16 @@ def _has_zookeeper(view: View, cluster: str) -> bool:
     return view.role is Role.ADMIN and has_tree(view.console.clusters.get(cluster))
 
 
+def _has_registry(view: View, cluster: str) -> bool:
+    return bool(cluster) and view.console.clusters.get(cluster).schemas.has_registry
+
+
 # In the order of the page.
 SECTIONS = (
     Section("overview", "overview", "Overview", "o"),
     Section("brokers", "brokers", "Brokers", "b"),
     Section("topics", "topics", "Topics", "t"),
+    Section("schemas", "schemas", "Schemas", "m", _has_registry),
     Section("groups", "groups", "Groups", "c"),
     Section("streams", "streams", "Streams", "s"),
     Section("transactions", "transactions", "Transactions", "x"),
@@ -57,13 +62,14 @@ SECTIONS = (
 
 def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
     """Return the names that `layout.html` and the macros read."""
-    names = view.console.clusters.names()
-    cluster = view.connection.name if view.connection else ""
+    names = [name for name in view.console.clusters.names() if view.may_see(name)]
+    cluster = view.cluster_name
     return {
         "view": view,
         "_": view.say,
         "url": lambda *parts, **query: url_of(cluster, *parts, **query),
-        "sampled_by_other": _sampled_by_other(view, cluster),
+        "global_url": view.global_url,
+        "sampled_by_other": _sampled_by_other(view),
         "csrf": view.session.csrf,
         "section": section,
         "sections": _links(view, cluster or (names[0] if names else "")),
@@ -81,9 +87,10 @@ def context(view: View, section: str, refresh_s: int) -> dict[str, Any]:
     }
 
 
-def _sampled_by_other(view: View, cluster: str) -> list[str]:
+def _sampled_by_other(view: View) -> list[str]:
     """Return the clusters that another console samples; on the page of a cluster only that one."""
-    names = [cluster] if cluster else view.console.clusters.names()
+    connection = view.connection
+    names = view.console.clusters.names() if connection is None else [connection.name]
     return [name for name in names if view.console.locks.is_with_other(name)]
 
 
@@ -110,6 +117,7 @@ def _links(view: View, cluster: str) -> list[tuple[Section, str]]:
     links = []
     for section in SECTIONS:
         if (cluster or section.is_global) and section.is_shown(view, cluster):
-            path = section.path if section.is_global else url_of(cluster, section.path)
+            path = section.path
+            path = view.global_url(path) if section.is_global else url_of(cluster, path)
             links.append((section, path))
     return links

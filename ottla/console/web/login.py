@@ -1,6 +1,6 @@
 """Login, logout, language and theme: the addresses that need no page of a cluster.
 
-Not done: OIDC, LDAP; the address of a user behind a proxy, so that failed logins through a proxy
+Not done: LDAP; the address of a user behind a proxy, so that failed logins through a proxy
 make its other users wait, too: for the same name, and after many for all names.
 """
 
@@ -82,6 +82,11 @@ def prefer(console: Console, request: Request) -> Reply:
     return redirect(target if is_local_path(target) else "/", *cookies)
 
 
+def login_form(console: Console, request: Request, error: str, status: int) -> Reply:
+    """Return the form with an error of another login."""
+    return _form(console, request, error, status)
+
+
 def _next(request: Request) -> str:
     target = parse_qs(request.query).get("next", ["/"])[0]
     return target if is_local_path(target) else "/"
@@ -100,6 +105,8 @@ def _form(console: Console, request: Request, error: str = "", status: int = 200
         "here": request.here,
         "error": error,
         "user": typed.text("user"),
+        "provider": console.settings.oidc.name if console.settings.oidc else "",
+        "next": _next(request),
         "is_first": first is not None and first.must_change and console.one_time_password,
     }
     return Reply(status, render("login.html", context))

@@ -17,7 +17,17 @@ from ottla.console.catalogue import UnknownCluster
 from ottla.console.fields import Fields
 from ottla.console.formats import as_json
 from ottla.console.model.messages.masking import MaskedTopic
-from ottla.console.page import Action, Done, Download, Events, NotFound, Page, Source, View
+from ottla.console.page import (
+    CHOSEN,
+    Action,
+    Done,
+    Download,
+    Events,
+    NotFound,
+    Page,
+    Source,
+    View,
+)
 from ottla.console.state import Console
 from ottla.console.texts.catalogue import Language, language, preferred
 from ottla.console.web import layout
@@ -46,6 +56,8 @@ _NO_SUCH = frozenset(
 )
 
 
+# The fields of the forms of a topic that name another one: to copy or to produce to.
+_TOPIC_FIELDS = ("topic", "target")
 _FOR_SCRIPTS = ("/static/", "/api/")
 _NOWHERE = Page("", "error.html", lambda view: {}, is_global=True)
 
@@ -198,7 +210,8 @@ def _page_reply(page: Page, view: View, request: Request) -> Reply:
         return _shown(page, view, {**page.show(view), **done.data}, notice=done.sentence)
     if done.sentence:
         view.console.notices.leave(view.session.key, done.sentence)
-    return redirect(done.location or request.here)
+    is_here = done.location == page.path and page.is_global
+    return redirect(view.global_url(done.location) if is_here else done.location or request.here)
 
 
 def _page_of_query(page: Page, view: View) -> Reply:
@@ -206,7 +219,8 @@ def _page_of_query(page: Page, view: View) -> Reply:
     try:
         return _shown(page, view, page.show(view))
     except OttlaError as error:
-        entity = {name: view.query[name] for name in _ENTITY_FIELDS if name in view.query}
+        names = _ENTITY_FIELDS if view.connection else (*_ENTITY_FIELDS, CHOSEN)
+        entity = {name: view.query[name] for name in names if name in view.query}
         status = status_of(error)
         if status == 503 or len(entity) == len(view.query):
             raise
@@ -253,12 +267,17 @@ def _run(action: Action, view: View) -> Done:
 
 
 def _check_may_see(role: Role, view: View) -> None:
+    if view.role_for(view.path.get("topic")) is None:
+        raise Refused(403, "You have no right in this cluster, or for this topic: ask an admin.")
     if view.role < role:
         raise Refused(403, "Your role does not allow you to see this page.")
 
 
 def _check_may_act(action: Action, view: View) -> None:
-    if view.role < action.role:
+    topics = {view.form.text(name) for name in _TOPIC_FIELDS} - {""}
+    # Other pages have lists of topics: a right for all topics is needed there.
+    roles = [view.role_for(name) for name in topics] if "topic" in view.path else []
+    if any(role is None or role < action.role for role in (view.role, *roles)):
         raise Refused(403, "Your role does not allow this change.")
     if view.is_read_only and not action.is_preview and view.connection is not None:
         raise Refused(403, "This console is in read-only mode: nothing can be changed.")

@@ -19,9 +19,11 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from ottla.console.oidc.settings import CALLBACK_PATH
 from ottla.console.page import Page, Source
 from ottla.console.state import Console
 from ottla.console.web.login import login, logout, prefer, show_login
+from ottla.console.web.oidc import LOGIN_PATH, begin_login, finish_login
 from ottla.console.web.requests import SECURITY_HEADERS, Reply, Request
 from ottla.console.web.respond import respond, respond_not_found, respond_with_data
 
@@ -41,6 +43,8 @@ def application(
     """Return the ASGI application."""
     routes: list[BaseRoute] = [
         _route("/login", console, show_login, login),
+        _route(LOGIN_PATH, console, begin_login),
+        _route(CALLBACK_PATH, console, finish_login),
         _route("/logout", console, None, logout),
         _route("/preferences", console, None, prefer),
         Mount("/static", StaticFiles(directory=_STATIC)),

@@ -21,6 +21,9 @@ from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
+from ottla.client.schemas.catalogue import SchemaCatalogue
+from ottla.client.schemas.values import SchemaValues
+from ottla.client.silence import Silence
 from ottla.client.transport import open_producer
 from ottla.security.zookeeper.login import Login
 
@@ -35,6 +38,7 @@ _PARALLEL_MAX = 8
 _REFRESHING_MAX = 2
 _REFRESH_AFTER_S = 0.05
 _PLAINTEXT = "PLAINTEXT"
+_REGISTRY_TIMEOUT_S = 3.0
 _REFUSALS = frozenset(
     {
         ErrorCode.SASL_AUTHENTICATION_FAILED,
@@ -42,8 +46,6 @@ _REFUSALS = frozenset(
         ErrorCode.ILLEGAL_SASL_STATE,
     }
 )
-# How long requests to all brokers leave out a broker that did not respond.
-_DOWN_S = 3.0
 
 
 class ClusterUnavailable(OttlaError):
@@ -61,8 +63,9 @@ class ClusterSettings:
     `zookeeper` is a ZooKeeper connection string, and `zookeeper_login` its user, if any;
     `http_urls` are the base URLs of the brokers' HTTP ports by node id (Ottla only), which serve
     exact lag, search and clients. `options` are client options by their Kafka names, with
-    passwords: only options of connections have an effect. The constructor raises ConfigError for an
-    invalid name or address, or a wrong option.
+    passwords: only options of connections and of a schema registry have an effect.
+    `schema_registry` is its URL, by default the option `schema.registry.url`. The constructor
+    raises ConfigError for an invalid name or address, or a wrong option.
     """
 
     name: str
@@ -72,6 +75,7 @@ class ClusterSettings:
     http_urls: Mapping[int, str] = field(default_factory=dict)
     zookeeper_login: Login | None = field(default=None, repr=False, kw_only=True)
     is_read_only: bool = False
+    schema_registry: str = ""
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -84,6 +88,11 @@ class ClusterSettings:
             connection_options(self.options)
         except ConfigError as error:
             raise ConfigError(f"cluster {self.name!r}: {error}") from error
+
+    @property
+    def registry_url(self) -> str:
+        """The URL of the schema registry; empty without one."""
+        return self.schema_registry or self.options.get("schema.registry.url", "").strip()
 
     @property
     def security_protocol(self) -> str:
@@ -120,11 +129,13 @@ class ClusterConnection:
         self.bootstrap = settings.bootstrap
         self.timeout_s = timeout_s
         self._options = connection_options(settings.options)
+        self.schemas = _schemas_of(settings)
         self._clock = clock
         self._lock = threading.Lock()
         self._idle: list[Brokers] = []
         self._cache: dict[object, _CachedValue] = {}
-        self._down: dict[int, float] = {}
+        # By the ids and by the addresses of brokers.
+        self.silence = Silence(clock)
         self._closing = threading.Event()
         # Two pools: a refresh waits for requests to many brokers, which must find free threads.
         self._requests = ThreadPoolExecutor(_PARALLEL_MAX, f"console-{self.name}")
@@ -245,14 +256,6 @@ class ClusterConnection:
         """Return the time in ms."""
         return int(self._clock() * 1000)
 
-    def is_down(self, node_id: int) -> bool:
-        """Return True if a broker did not respond a moment ago; requests to all brokers skip it."""
-        return self._clock() < self._down.get(node_id, 0.0)
-
-    def mark_down(self, node_id: int) -> None:
-        """Let requests to all brokers skip a broker for a few seconds."""
-        self._down[node_id] = self._clock() + _DOWN_S
-
     def pause(self, seconds: float) -> None:
         """Wait; raises Closed as soon as the connection is closed."""
         if self._closing.wait(seconds):
@@ -306,6 +309,7 @@ class ClusterConnection:
             client_id=self._client_id,
             security=self._options.security,
         )
+        opened.silence = self.silence
         opened.settings = {**self._options.librdkafka, "client.id": self._client_id}
         return opened
 
@@ -315,6 +319,21 @@ class ClusterConnection:
                 self._idle.append(lent)
                 return
         lent.close()
+
+
+def _schemas_of(settings: ClusterSettings) -> SchemaValues:
+    """Return the values of the cluster's schema registry; JSON Schema is read without one."""
+    if not settings.registry_url:
+        return SchemaValues()
+    user, colon, password = settings.options.get("basic.auth.user.info", "").partition(":")
+    return SchemaValues(
+        SchemaCatalogue(
+            settings.registry_url,
+            user if colon else None,
+            password if colon else None,
+            timeout_s=_REGISTRY_TIMEOUT_S,
+        )
+    )
 
 
 def _quietly(load: Callable[[], object]) -> None:

@@ -21,9 +21,11 @@ def ask_nodes(
 ) -> dict[int, T]:
     """Return the results by node id, without brokers that do not respond.
 
-    `ask` sends its request once. A broker that fails is skipped for a few seconds by later calls.
+    `ask` sends its request once. A broker that fails is skipped for some seconds by later calls.
     """
-    live = [node for node in sorted(set(nodes)) if node >= 0 and not connection.is_down(node)]
+    live = [
+        node for node in sorted(set(nodes)) if node >= 0 and not connection.silence.is_silent(node)
+    ]
     calls = {node: partial(_ask_node, connection, node, ask) for node in live}
     results = connection.in_parallel(calls)
     return {node: value for node, value in results.items() if not isinstance(value, _Down)}
@@ -35,13 +37,18 @@ def _ask_node(
     for is_last in (False, True):
         try:
             with connection.brokers() as brokers:
-                return ask(brokers, node)
+                value = ask(brokers, node)
+            connection.silence.on_response(node)
+            return value
         except ApiError as error:
             if error.code is not ErrorCode.BROKER_NOT_AVAILABLE:
                 raise
         except ClusterUnavailable as error:
             # A connection from the pool may have broken since its last use: try a new one.
-            if isinstance(error.__cause__, TimedOut) or is_last:
+            if isinstance(error.__cause__, TimedOut):
+                connection.silence.on_timeout(node)
+                return _Down()
+            if is_last:
                 break
-    connection.mark_down(node)
+    connection.silence.on_refusal(node)
     return _Down()

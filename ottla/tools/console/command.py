@@ -28,6 +28,9 @@ _run = deferred("ottla.tools.console.running", "run")
 @click.option("--http-url", "http_urls", multiple=True, metavar="NAME/BROKER=URL",
               callback=options.parse_pairs,
               help="The HTTP port of a broker of Ottla, as in local/1=http://127.0.0.1:9644: for search in the broker, the exact lag in seconds and the metrics of clients; may be repeated.")  # fmt: skip
+@click.option("--schema-registry", "registries", multiple=True, metavar="NAME=URL",
+              callback=options.parse_pairs,
+              help="The schema registry of a cluster, to read and write Avro, Protobuf and JSON Schema; may be repeated.")  # fmt: skip
 @click.option("--console-port", "port", type=click.IntRange(0, 65535), default=DEFAULT_PORT,
               show_default=True, metavar="PORT", help="The port to listen on; 0 for any free port.")  # fmt: skip
 @click.option("--console-host", "host", default=DEFAULT_HOST, show_default=True, metavar="HOST",

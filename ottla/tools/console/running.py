@@ -17,6 +17,7 @@ from ottla.console.accounts.database import FILE_NAME, Database
 from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
+from ottla.console.alerts.rules import FIRST_RULES
 from ottla.console.configuration import read_configuration
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
@@ -46,7 +47,10 @@ def run(
     configuration = read_configuration(Path(data))
     server = ConsoleServer(
         ConsoleSettings(
-            clusters_of(clusters, zookeepers, http_urls, client_configs),
+            _with_registries(
+                clusters_of(clusters, zookeepers, http_urls, client_configs),
+                option_values["registries"],
+            ),
             Path(data) / FILE_NAME,
             option_values["host"],
             option_values["port"],
@@ -54,6 +58,8 @@ def run(
             os.environ.get(_PASSWORD_VARIABLE),
             allowed_networks=configuration.allowed_networks,
             allows_insecure=option_values["is_insecure"] or configuration.allows_insecure,
+            first_rules=FIRST_RULES,
+            oidc=configuration.oidc,
         )
     )
     stopped = threading.Event()
@@ -100,6 +106,24 @@ def clusters_of(
     return tuple(
         replace(item, zookeeper=zookeepers.get(item.name), http_urls=urls[item.name])
         for item in parsed
+    )
+
+
+def _with_registries(
+    clusters: tuple[ClusterSettings, ...], registries: Mapping[str, str]
+) -> tuple[ClusterSettings, ...]:
+    """Return the clusters with the registries of `--schema-registry`."""
+    names = {cluster.name for cluster in clusters}
+    for name, url in registries.items():
+        _check_name("--schema-registry", name, names)
+        if not url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"--schema-registry {name}={url} is not of the form NAME=URL, as in"
+                " local=http://127.0.0.1:8081"
+            )
+    return tuple(
+        replace(item, schema_registry=registries.get(item.name, "").rstrip("/"))
+        for item in clusters
     )
 
 
@@ -177,6 +201,8 @@ class LocalConsoleServer:
                 os.environ.get(_PASSWORD_VARIABLE),
                 allowed_networks=configuration.allowed_networks,
                 allows_insecure=self.options.is_insecure or configuration.allows_insecure,
+                first_rules=FIRST_RULES,
+                oidc=configuration.oidc,
             )
             server = ConsoleServer(settings)
             server.start(self.options.listener)

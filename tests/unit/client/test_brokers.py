@@ -1,5 +1,6 @@
 """Routing to any broker, the controller or a coordinator, with retries while the cluster changes."""
 
+import socket
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
 from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.silence import Silence
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
@@ -121,6 +123,37 @@ def test_the_next_bootstrap_address_is_tried(broker: Any, free_port: Address) ->
     """One dead address among several is no failure."""
     with Brokers(f"{free_port},{broker.bootstrap}") as brokers:
         assert brokers.any_connection().address == broker.address
+
+
+def test_requests_to_any_broker_do_not_wait_for_a_frozen_one_again(broker: Any) -> None:
+    """A frozen process accepts connections and never responds: only the first request waits."""
+    with socket.create_server(("127.0.0.1", 0)) as frozen:
+        address = Address(*frozen.getsockname())
+        silence = Silence(lambda: 0.0)
+        for _ in range(2):
+            with Brokers(f"{address},{broker.bootstrap}", timeout_s=0.5) as brokers:
+                brokers.silence = silence
+                assert brokers.metadata().brokers
+    assert silence.timeouts == 1
+    assert silence.is_silent(address)
+
+
+def test_metadata_comes_from_another_broker_if_the_connected_one_freezes(
+    pair: tuple[Any, Any],
+) -> None:
+    """The request is sent again within the time of the call, and later ones avoid that broker."""
+    first, second = pair
+    with Brokers(first.bootstrap, timeout_s=1) as brokers:
+        brokers.metadata()
+        release = threading.Event()
+        first.answers["Metadata"] = lambda request: None if release.wait(10) else b""
+        try:
+            assert brokers.metadata().brokers
+            assert brokers.metadata().brokers
+        finally:
+            release.set()
+        assert brokers.silence.timeouts == 1
+    assert second.names() == ["Metadata", "Metadata"]
 
 
 def test_a_wrong_address_fails_at_once(free_port: Address) -> None:

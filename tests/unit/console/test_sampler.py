@@ -69,6 +69,17 @@ def test_a_large_cluster_is_read_less_often_but_without_gaps() -> None:
     assert schedule.next_sample == pytest.approx(60)
 
 
+def test_a_wait_for_a_frozen_broker_does_not_delay_the_next_sample() -> None:
+    """The pause is as long as before: the reading has taken long, but it was no work."""
+    schedule = Schedule()
+    schedule.on_metadata(0, 0.1)
+    schedule.on_sample(0, 0.1)
+    schedule.on_metadata(10, 15, has_waited=True)
+    schedule.on_sample(15, 27, has_waited=True)
+    assert schedule.next_round == pytest.approx(15)
+    assert schedule.next_sample == pytest.approx(25)
+
+
 def test_a_cluster_that_does_not_respond_is_read_again_soon() -> None:
     """The wait for a dead cluster is no work: the end of the failure is seen after 5 seconds."""
     schedule = Schedule()

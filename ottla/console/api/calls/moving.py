@@ -4,6 +4,7 @@ from ottla.console.accounts.roles import Role
 from ottla.console.api.operations import CLUSTER_PATH, Operation
 from ottla.console.model import reassignments
 from ottla.console.model.reassignments import Move
+from ottla.console.moves.throttled import ThrottledMoves, start_moves
 from ottla.operations.changes import Change
 from ottla.operations.survey.connections import ClusterConnection
 
@@ -17,12 +18,16 @@ def plan_reassignment(
 
 def start_reassignment(
     connection: ClusterConnection,
+    throttled_moves: ThrottledMoves,
     *,
     moves: tuple[Move, ...],
     throttle_bytes_per_s: int | None = None,
 ) -> Change:
-    """Start the moves of a plan, optionally with a throttle; fails if replicas have changed since."""
-    return reassignments.execute(connection, moves, throttle_bytes_per_s=throttle_bytes_per_s)
+    """Start the moves of a plan, optionally with a throttle; fails if replicas have changed since.
+
+    The console removes the throttle when no move runs any longer.
+    """
+    return start_moves(connection, throttled_moves, moves, throttle_bytes_per_s)
 
 
 def list_reassignments(connection: ClusterConnection) -> list[reassignments.RunningMove]:

@@ -21,9 +21,9 @@ from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_sea
 from ottla.console.model.messages.rows import RowBuilder
 from ottla.console.model.messages.scanning import Scan, Scanned, Span, select_partitions
 from ottla.console.model.messages.tailing import tail as tail
+from ottla.console.model.messages.values import DEFAULT_FORMATS, Cancelled, ShownFormats, never
 from ottla.console.model.messages.values import BrowseRequest as BrowseRequest
 from ottla.console.model.messages.values import BrowseResult as BrowseResult
-from ottla.console.model.messages.values import Cancelled, never
 from ottla.console.model.messages.values import MessageRow as MessageRow
 from ottla.console.model.messages.values import Progress as Progress
 from ottla.console.model.messages.values import SearchEvent as SearchEvent
@@ -77,6 +77,7 @@ def read_message(
     *,
     masking: Sequence[MaskingRule] = (),
     text_limit: int = 1_000_000,
+    shown: ShownFormats = DEFAULT_FORMATS,
 ) -> MessageRow:
     """Return one record; ConfigError if this offset has no record."""
     request = BrowseRequest(
@@ -87,6 +88,9 @@ def read_message(
         limit=1,
         scan_limit=1,
         text_limit=text_limit,
+        key_format=shown.key,
+        value_format=shown.value,
+        decodes_schemas=shown.decodes_schemas,
         masking=tuple(masking),
     )
     rows = browse(connection, request).rows
@@ -135,7 +139,7 @@ class _Search:
         self._request = request
         self._cancelled = cancelled
         self._is_backward = request.seek is Seek.NEWEST
-        self._builder = RowBuilder(request)
+        self._builder = RowBuilder(request, connection.schemas)
         self._lows, self._highs, leaders = search_bounds(connection, request)
         self._remote = remote_search(connection, request, self._builder.conditions, leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.

@@ -31,12 +31,14 @@ class Decoded:
     characters.
 
     JSON is compact as it was written; the pages indent it. `size_bytes` is the stored size.
+    `schema` names the schema of a registry with which it was read, or why it was not; else empty.
     """
 
     format: Format
     text: str
     size_bytes: int
     is_truncated: bool = False
+    schema: str = ""
 
 
 def decode(raw: bytes, chosen: Format = Format.AUTO, *, text_limit: int = 10_000) -> Decoded:

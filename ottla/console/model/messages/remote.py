@@ -64,6 +64,9 @@ def remote_search(
     """Return the search if the HTTP ports of all leaders are known and can narrow it down, or None."""
     urls = connection.settings.http_urls
     is_upwards = request.seek is not Seek.NEWEST
+    if connection.schemas.has_registry:
+        # Brokers do not know the schemas.
+        return None
     if not is_upwards or request.masking or not leaders or not any(map(_narrows, conditions)):
         return None
     if not all(node in urls for node in leaders.values()):

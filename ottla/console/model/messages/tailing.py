@@ -23,7 +23,7 @@ def tail(
     nothing arrives, so that the caller can notice a closed page. Reads from the end at the time of
     the call, or from `request.positions`. New partitions are not followed.
     """
-    builder = RowBuilder(request)
+    builder = RowBuilder(request, connection.schemas)
     topic = read_topic(connection, request.topic)
     numbers = select_partitions(topic, request.partitions)
     leaders = {key: node for key, node in leaders_of(topic).items() if key[1] in numbers}

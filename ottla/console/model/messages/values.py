@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from ottla.base.search.conditions import Condition
 from ottla.console.model.messages.decoding import Decoded, Format
@@ -32,7 +33,8 @@ class BrowseRequest:
 
     `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP;
     `until_ms` excludes records from this time on. `positions` (partition, offset) continues an
-    earlier result and replaces `seek`. `where` is a text of the language of filters
+    earlier result and replaces `seek`. Values in a schema registry's wire format are shown and
+    compared as JSON if `decodes_schemas`. `where` is a text of the language of filters
     (docs/search.md), and `conditions` are the same as objects: all must match. At most `limit`
     records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the time of
     the call).
@@ -55,6 +57,18 @@ class BrowseRequest:
     is_read_committed: bool = False
     positions: tuple[tuple[int, int], ...] = ()
     masking: tuple[MaskingRule, ...] = ()
+    decodes_schemas: bool = True
+
+
+class ShownFormats(NamedTuple):
+    """The formats in which one record is shown; without `decodes_schemas` its bytes as stored."""
+
+    key: Format = Format.AUTO
+    value: Format = Format.AUTO
+    decodes_schemas: bool = True
+
+
+DEFAULT_FORMATS = ShownFormats()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any
 from ottla.base.errors import ConfigError
 from ottla.console.accounts.masking import TARGETS
 from ottla.console.accounts.passwords import MIN_LENGTH, one_time_password
+from ottla.console.accounts.rights import Right
 from ottla.console.accounts.roles import Role, parse_role
 from ottla.console.accounts.users import AccountError
 from ottla.console.model.messages.masking import MaskingRule
@@ -20,6 +21,8 @@ def show_users(view: View) -> Mapping[str, Any]:
         "roles": [role.label for role in Role],
         "rules": view.console.masking.all(),
         "targets": TARGETS,
+        "rights": view.console.rights.all(),
+        "right_roles": [Role.VIEWER.label, Role.EDITOR.label],
     }
 
 
@@ -117,6 +120,30 @@ def delete_rule(view: View) -> Done:
     return Done(view.say("The masking rule is deleted."), change=change)
 
 
+def add_right(view: View) -> Done:
+    """Restrict a user to a cluster and topics, or add to what the user may do."""
+    form, user = view.form, view.form.required("name")
+    cluster = form.text("right_cluster")
+    if cluster:
+        view.console.clusters.get(cluster)
+    right = Right(cluster, form.text("right_topics"), _role(view))
+    view.console.rights.add(user, right)
+    view.console.queries.cancel(user)
+    after = {"cluster": cluster or "all", "topics": right.topics or "all", "role": right.role.label}
+    change = Change("", "right.add", user, {}, after)
+    return Done(view.say("The right of {name} is added.", name=user), change=change)
+
+
+def delete_right(view: View) -> Done:
+    """Delete a right; a user without rights has one role everywhere again."""
+    stored = view.console.rights.delete(view.form.integer("right"))
+    view.console.queries.cancel(stored.user)
+    right = stored.right
+    before = {"cluster": right.cluster or "all", "topics": right.topics or "all"}
+    change = Change("", "right.delete", stored.user, {**before, "role": right.role.label})
+    return Done(view.say("The right of {name} is deleted.", name=stored.user), change=change)
+
+
 def _role(view: View) -> Role:
     try:
         return parse_role(view.form.text("role"))
@@ -137,6 +164,8 @@ PAGES = (
             "delete": Action(delete_user, "console-user.delete", "name", Role.ADMIN),
             "add-rule": Action(add_rule, "mask.add", "topics", Role.ADMIN),
             "delete-rule": Action(delete_rule, "mask.delete", "rule", Role.ADMIN),
+            "add-right": Action(add_right, "right.add", "name", Role.ADMIN),
+            "delete-right": Action(delete_right, "right.delete", "right", Role.ADMIN),
         },
         role=Role.ADMIN,
         is_global=True,

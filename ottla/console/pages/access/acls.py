@@ -23,6 +23,7 @@ from ottla.console.model.acls_users_quotas import (
     set_password,
 )
 from ottla.console.page import Action, Done, Page, View
+from ottla.console.pages.access.acl_templates import TEMPLATES, add_template, show_template
 
 # The most used ones first.
 _OPERATIONS = (*OPERATIONS[1:], OPERATIONS[0])
@@ -58,6 +59,8 @@ def show(view: View) -> Mapping[str, Any]:
         "operations": _OPERATIONS,
         "permissions": _PERMISSIONS,
         "mechanisms": _MECHANISMS,
+        "templates": TEMPLATES,
+        "template_rows": [],
     }
 
 
@@ -116,6 +119,8 @@ PAGES = (
         "acls",
         actions={
             "add-acl": Action(add, "acl.create", "principal", Role.ADMIN),
+            "show-template": Action(show_template, role=Role.ADMIN, is_preview=True),
+            "add-template": Action(add_template, "acl.create", "principal", Role.ADMIN),
             "delete-acl": Action(remove, "acl.delete", "principal", Role.ADMIN),
             "save-user": Action(save_user, "user.set-password", "user", Role.ADMIN),
             "delete-user": Action(remove_user, "user.delete-credential", "user", Role.ADMIN),

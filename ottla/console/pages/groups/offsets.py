@@ -9,7 +9,7 @@ from ottla.console.model.groups import GroupDetail, describe_group
 from ottla.console.model.offsets import execute, plan_reset, plan_undo
 from ottla.console.page import Action, Done, Download, Page, Source, View
 from ottla.console.pages.groups.groups import group_of
-from ottla.console.pages.topics.messages import parse_time
+from ottla.console.pages.topics.messages import ZONE, parse_time
 from ottla.operations.numbers import INT_MAX, natural_number
 from ottla.operations.offsets.files import parse_offsets, to_csv
 from ottla.operations.offsets.plans import Key, OffsetPlan, ResetRequest, Strategy
@@ -95,7 +95,7 @@ def _request(view: View) -> ResetRequest:
         case Strategy.SHIFT_BY:
             value = form.integer("shift")
         case Strategy.TO_DATETIME:
-            value = parse_time(form.required("time"))
+            value = parse_time(form.required("time"), form.text(ZONE, "UTC"))
         case Strategy.BY_DURATION:
             value = form.required("duration")
         case Strategy.FROM_FILE:

@@ -4,8 +4,9 @@ import json
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.search.conditions import Condition, Field, JsonComparison, Operator
@@ -20,12 +21,15 @@ from ottla.console.model.messages.browsing import (
     tail,
 )
 from ottla.console.model.messages.decoding import Format
+from ottla.console.model.messages.values import ShownFormats
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
 from ottla.console.spreadsheets import csv_line
 from ottla.operations.numbers import INT_MAX, natural_number
 from ottla.operations.survey.metadata import read_topic
 
 CONDITIONS = 3
+# The field of forms with the name of the zone of their times.
+ZONE = "zone"
 _LIMITS = (20, 50, 100, 500)
 _TEXT_LIMIT = 2_000
 # A page with a condition responds soon, even if nothing matches; the search has no such limit.
@@ -58,18 +62,42 @@ def show_messages(view: View) -> Mapping[str, Any]:
         "comparisons": list(JsonComparison),
         "formats": list(Format),
         "seeks": list(Seek),
+        **_formats(view.query),
         "stream_query": view.here.partition("?")[2],
     }
 
 
 def show_message(view: View) -> Mapping[str, Any]:
-    """Return one record in full."""
+    """Return one record in full, in the formats of the query."""
+    query = view.query
+    key_format = _option(Format, query.text("key_format", Format.AUTO), "key_format")
+    value_format = _option(Format, query.text("value_format", Format.AUTO), "value_format")
     partition = natural_number(view.path["partition"], INT_MAX)
     offset = natural_number(view.path["offset"])
     if partition is None or offset is None:
         raise NotFound("the address of a message has two numbers: its partition and its offset")
-    row = read_message(view.cluster, view.path["topic"], partition, offset, masking=view.masking)
-    return {"topic": view.path["topic"], "row": row}
+    row = read_message(
+        view.cluster,
+        view.path["topic"],
+        partition,
+        offset,
+        masking=view.masking,
+        shown=ShownFormats(key_format, value_format),
+    )
+    return {
+        "topic": view.path["topic"],
+        "row": row,
+        "formats": list(Format),
+        **_formats(query),
+    }
+
+
+def _formats(query: Fields) -> dict[str, Any]:
+    """Return the chosen formats, which the links to records have."""
+    names = ("key_format", "value_format")
+    return {
+        "chosen": {name: text for name in names if (text := query.text(name)) not in ("", "auto")}
+    }
 
 
 def stream_search(view: View) -> Events:
@@ -128,8 +156,8 @@ def browse_request(view: View) -> BrowseRequest:
         partitions=tuple(_partitions(query)),
         seek=seek,
         offset=query.integer("offset", 0, least=0),
-        timestamp_ms=parse_time(query.text("from")) if query.text("from") else 0,
-        until_ms=parse_time(query.text("until")) if query.text("until") else None,
+        timestamp_ms=time_field(query, "from") or 0,
+        until_ms=time_field(query, "until"),
         limit=min(query.integer("limit", 50, least=1), _LIMITS[-1]),
         where=query.text("where"),
         conditions=tuple(_conditions(query)),
@@ -142,8 +170,16 @@ def browse_request(view: View) -> BrowseRequest:
     )
 
 
-def parse_time(text: str) -> int:
-    """Return milliseconds for a number of them, or for an ISO 8601 time (UTC unless it has a zone)."""
+def time_field(fields: Fields, name: str) -> int | None:
+    """Return the milliseconds of a typed time, in the zone of the form; None if it is empty."""
+    text = fields.text(name)
+    return parse_time(text, fields.text(ZONE, "UTC")) if text else None
+
+
+def parse_time(text: str, zone: str = "UTC") -> int:
+    """Return milliseconds for a number of them, or for an ISO 8601 time (in `zone` unless it has
+    one).
+    """
     number = natural_number(text)
     if number is not None:
         return number
@@ -153,7 +189,13 @@ def parse_time(text: str) -> int:
         raise ConfigError(
             f"cannot read time {text!r}: write 2026-01-31T12:00 or milliseconds since 1970"
         ) from None
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+    try:
+        return round((at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone))).timestamp() * 1000)
+    except (OSError, ValueError, KeyError):
+        raise ConfigError(
+            f"the time zone {zone!r} is not known here: write the time with its offset, as in "
+            "2026-01-31T12:00+01:00"
+        ) from None
 
 
 def _partitions(query: Fields) -> Iterator[int]:
@@ -210,7 +252,12 @@ def _option(kind: Any, text: str, name: str) -> Any:
 
 
 def _rows(view: View, rows: tuple[MessageRow, ...]) -> Mapping[str, Any]:
-    return {"template": "message_rows.html", "topic": view.path["topic"], "rows": rows}
+    return {
+        "template": "message_rows.html",
+        "topic": view.path["topic"],
+        "rows": rows,
+        **_formats(view.query),
+    }
 
 
 def _matching(view: View) -> Iterator[MessageRow]:

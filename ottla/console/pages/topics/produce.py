@@ -6,6 +6,7 @@ from typing import Any
 from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.browsing import read_message
 from ottla.console.model.messages.masking import require_unmasked
+from ottla.console.model.messages.values import ShownFormats
 from ottla.console.model.producing import CODECS, InputFormat, preview, produce
 from ottla.console.page import Action, Done, Page, View
 from ottla.console.pages.topics.messages import read_position
@@ -78,6 +79,7 @@ def _record_fields(view: View, partition: int, offset: int) -> Mapping[str, str]
             offset,
             masking=masking,
             text_limit=2 * AGAIN_MAX_BYTES,
+            shown=ShownFormats(decodes_schemas=False),
         )
         for masking in ([(), rules] if rules else [()])
     ]

@@ -12,7 +12,7 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import Decoded, Format
 from ottla.console.model.messages.values import MessageRow
 from ottla.console.model.producing import InputFormat, InputHeader, ProduceRequest
-from ottla.console.pages.topics.messages import parse_time
+from ottla.console.pages.topics.messages import time_field
 from ottla.operations.numbers import INT_MAX
 
 # A form has 4 MiB at most; a browser writes three bytes for most bytes that are not letters.
@@ -21,7 +21,6 @@ AGAIN_MAX_BYTES = 1 << 20
 
 def read_form(form: Fields, topic: str) -> ProduceRequest:
     """Return the request of the form of a topic's page; ConfigError names a wrong value."""
-    timestamp = form.text("timestamp")
     value = form.get("value", "").replace("\r\n", "\n")
     return ProduceRequest(
         topic=form.text("topic", topic),
@@ -33,7 +32,7 @@ def read_form(form: Fields, topic: str) -> ProduceRequest:
         partition=form.integer("partition", least=0, most=INT_MAX)
         if form.text("partition")
         else None,
-        timestamp_ms=parse_time(timestamp) if timestamp else None,
+        timestamp_ms=time_field(form, "timestamp"),
         codec=form.text("codec", "none"),
         count=form.integer("count", 1, least=1),
         has_templates=form.is_checked("templates"),

@@ -119,6 +119,52 @@ def test_a_partition_without_leader_and_a_dead_cluster_fire(receiver: Receiver) 
         sample_until(console, lambda: "[WARNING] live: unavailable" in titles(receiver))
 
 
+def test_a_frozen_broker_becomes_absent_and_samples_do_not_wait_for_it_twice(
+    receiver: Receiver,
+) -> None:
+    """The cluster continues to respond; the rule about absent brokers fires, and ends with it."""
+    with (
+        Cluster(brokers=3) as cluster,
+        closing(console_of(cluster.bootstrap, timeout_s=2)) as console,
+    ):
+        connection = console.clusters.get("live")
+        create_topic(connection, NewTopic("orders", 3, 3))
+        cluster.wait_in_sync("orders")
+        store = console.alerts.store
+        number = store.add_channel(Channel("hook", ChannelKind.WEBHOOK, receiver.url))
+        for kind in (RuleKind.ABSENT_BROKER, RuleKind.UNAVAILABLE):
+            store.add_rule(Rule(kind.value, kind, for_s=0, channels=(number,)))
+        sample_until(console, lambda: True)
+        # The first bootstrap address, which connections without metadata try first.
+        cluster.pause(1)
+        sample_until(console, lambda: "[WARNING] live: absent-broker" in titles(receiver))
+        (incident,) = store.incidents(is_open=True)
+        assert (incident.subject, incident.detail) == ("1", "Broker 1 is absent.")
+        assert incident.notified_ms is not None
+        timeouts = connection.silence.timeouts
+        console.sampler.sample(connection)
+        assert connection.silence.timeouts == timeouts
+        cluster.resume(1)
+        sample_until(console, lambda: "[RESOLVED] live: absent-broker" in titles(receiver))
+        assert not any("unavailable" in title for title in titles(receiver))
+
+
+def test_a_channel_that_refuses_leaves_the_incident_unnotified() -> None:
+    """The page says "notified" only if a channel has accepted the notification."""
+    console = console_of("127.0.0.1:1", timeout_s=0.2)
+    with closing(console):
+        store = console.alerts.store
+        closed = Channel("hook", ChannelKind.WEBHOOK, f"http://127.0.0.1:{_free_port()}/")
+        number = store.add_channel(closed)
+        store.add_rule(Rule("away", RuleKind.UNAVAILABLE, for_s=0, channels=(number,)))
+        console.sampler.sample(console.clusters.get("live"))
+        # The retries of the notification end with the console.
+        console.alerts.close()
+        (incident,) = store.incidents(is_open=True)
+        assert incident.notified_ms is None
+        assert [row.result == "ok" for row in store.deliveries()] == [False]
+
+
 def test_error_responses_of_a_broker_fire(receiver: Receiver) -> None:
     """The HTTP port of a broker counts errors: requests for a topic that does not exist are some."""
     port = _free_port()

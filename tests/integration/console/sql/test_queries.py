@@ -3,8 +3,9 @@
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -15,6 +16,10 @@ from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.scanning import Span
+from ottla.console.model.topics import NewTopic, create_topic
+from ottla.console.sql import partial
+from ottla.console.sql import queries as query_module
+from ottla.console.sql.partial import LookSchedule
 from ottla.console.sql.queries import Queries
 from ottla.console.sql.reading import newest_spans
 from ottla.console.sql.values import MIB, QueryBusy, QueryLimits, QueryRejected, QueryResult
@@ -288,3 +293,46 @@ def test_a_cancel_counts_for_the_query_that_it_names(connection: ClusterConnecti
     assert reasons == ["the query is cancelled"]
     with pytest.raises(QueryRejected, match="64 characters"):
         queries.run(connection, ADA, "SELECT 1", query_id="x" * 65)
+
+
+def test_the_first_rows_are_seen_while_records_are_read(
+    connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the records so far, in the session that runs the query; the result is of all of them."""
+    topic, count = "many", 5000
+    create_topic(connection, NewTopic(topic, 1, 1))
+    producer = connection.open_producer()
+    for number in range(count):
+        producer.produce(topic, json.dumps({"n": number}))
+    assert producer.flush(10) == 0
+    queries = Queries(RealClock())
+    seen, others = [], []
+
+    class Recording(LookSchedule):
+        def look(self, take: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+            seen.append(queries.partial_result(ADA))
+            others.append(queries.partial_result(BOB))
+            return super().look(take)
+
+    monkeypatch.setattr(partial, "FIRST_S", 0.0)
+    monkeypatch.setattr(partial, "_PAUSES", 0.0)
+    monkeypatch.setattr(query_module, "LookSchedule", Recording)
+    sql = "SELECT count(*) AS rows, max(n) AS largest FROM many"
+    result = queries.run(connection, ADA, sql)
+    assert result.rows == ((count, count - 1),)
+    shown = [row for row in seen if row is not None]
+    assert [(row.records, row.total) for row in shown] == [(2000, count), (4000, count)]
+    assert [row.rows for row in shown] == [((2000, 1999),), ((4000, 3999),)]
+    assert [column.name for column in shown[0].columns] == ["rows", "largest"]
+    assert set(others) == {None}
+    assert queries.partial_result(ADA) is None
+
+
+def test_a_look_that_fails_does_not_end_the_query(
+    connection: ClusterConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cast that only the last records break, or that needs a column of them."""
+    monkeypatch.setattr(partial, "FIRST_S", 0.0)
+    queries = Queries(RealClock())
+    sql = "SELECT CASE WHEN count(*) < 60 THEN error('early') ELSE 'whole' END AS a FROM orders"
+    assert queries.run(connection, ADA, sql).rows == (("whole",),)

@@ -56,13 +56,17 @@ DEGRADED = replace(
 )
 
 
+# Of channels, only their number is known.
+CHANNELS = (3,)
+
+
 class Machine:
-    """An evaluation with one rule, number 7, at a time of the test."""
+    """An evaluation with one rule, number 7, and a channel, at a time of the test."""
 
     def __init__(self, rule: Rule, *silences: Silence) -> None:
         self.evaluation = Evaluation()
         self.seconds = 0
-        self.step(Configured({7: rule}, silences))
+        self.step(Configured({7: replace(rule, channels=CHANNELS)}, silences))
 
     def step(self, event: Event, after_s: int = 0) -> list[Effect]:
         """Let seconds pass, and take an event."""
@@ -133,7 +137,7 @@ def test_an_unknown_measure_neither_fires_nor_resolves() -> None:
 def test_an_unreachable_cluster_fires_only_its_own_rule() -> None:
     """Nothing is known of its groups: their incidents neither open nor close."""
     lag = Rule("lag", RuleKind.LAG, 60, for_s=0)
-    gone = Rule("gone", RuleKind.UNAVAILABLE, for_s=30)
+    gone = Rule("gone", RuleKind.UNAVAILABLE, for_s=30, channels=CHANNELS)
     machine = Machine(lag)
     machine.sample(DEGRADED)
     machine.step(Configured({7: lag, 8: gone}, ()))
@@ -176,6 +180,20 @@ def test_a_silence_holds_notifications_back_until_its_end() -> None:
     assert reasons(silenced.sample(HEALTHY)) == []
 
 
+def test_a_rule_without_channels_notifies_when_it_gets_one() -> None:
+    """Its incident is recorded as not notified; with a channel it fires at the next sample."""
+    rule = Rule("r", RuleKind.OFFLINE, for_s=0)
+    machine = Machine(rule)
+    machine.step(Configured({7: rule}, ()))
+    assert [type(effect) for effect in machine.sample(DEGRADED)] == [Opened]
+    machine.step(Configured({7: replace(rule, channels=CHANNELS)}, ()))
+    (notify,) = machine.sample(DEGRADED)
+    assert isinstance(notify, Notify)
+    assert notify.reason is Reason.FIRING
+    machine.step(Configured({7: rule}, ()))
+    assert [type(effect) for effect in machine.sample(HEALTHY)] == [Closed]
+
+
 def test_rules_select_clusters_and_targets() -> None:
     """A rule of another cluster, a disabled one, and one with another pattern find nothing."""
     rule = Rule("r", RuleKind.LAG, 60, for_s=0)
@@ -203,7 +221,8 @@ def test_open_incidents_continue_after_a_restart() -> None:
     """A restart does not repeat the notification, and the end is notified."""
     incident = Incident(Key(7, "live", ""), 0, 1.0, "Offline partitions (1): orders-1.", 5)
     evaluation = Evaluation([incident])
-    evaluation.step(Configured({7: Rule("r", RuleKind.OFFLINE, for_s=0)}, ()), 10_000)
+    rule = Rule("r", RuleKind.OFFLINE, for_s=0, channels=CHANNELS)
+    evaluation.step(Configured({7: rule}, ()), 10_000)
     assert evaluation.step(Sampled(DEGRADED), 20_000) == []
     assert reasons(evaluation.step(Sampled(HEALTHY), 30_000)) == [Reason.RESOLVED]
 

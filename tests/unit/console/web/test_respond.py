@@ -236,3 +236,34 @@ def test_preferences_are_cookies_of_known_values(console: Console) -> None:
 def test_foreign_addresses_are_no_local_paths(path: str) -> None:
     """A redirect stays on the console."""
     assert not is_local_path(path)
+
+
+def test_the_chosen_cluster_stays_chosen_on_pages_of_no_cluster() -> None:
+    """The links of the navigation, and the address after a form, keep it; unknown ones are none."""
+    clusters = (ClusterSettings("first", "127.0.0.1:1"), ClusterSettings("live", "127.0.0.1:1"))
+    opened = open_console(dataclasses.replace(SETTINGS, clusters=clusters), SetClock())
+    opened.users.create("ann", PASSWORD, Role.ADMIN, must_change=False)
+    page = Page(
+        "/alerts",
+        "error.html",
+        lambda view: {"status": 200, "reason": f"of {view.cluster_name or 'none'}"},
+        actions={"change": Action(lambda view: Done("It is done.", "/alerts"), "a")},
+        is_global=True,
+    )
+    token = opened.sessions.open("ann")
+    session = opened.sessions.find(token)
+    assert session is not None
+    request = request_of(token=token)._replace(path="/alerts", params={})
+    reply = respond(opened, page, request._replace(query="of=live"))
+    text = str(reply.body)
+    assert "of live" in text
+    assert 'href="/c/live/topics"' in text
+    assert all(f'href="/{path}?of=live"' in text for path in ("alerts", "audit", "users"))
+    assert 'data-cluster="live"' in text
+    form = urlencode({"csrf": session.csrf, "action": "change"}).encode()
+    posted = request._replace(method="POST", query="of=live", body=form)
+    assert respond(opened, page, posted).location == "/alerts?of=live"
+    assert respond(opened, page, posted._replace(query="")).location == "/alerts"
+    for query in ("", "of=other"):
+        assert "of none" in str(respond(opened, page, request._replace(query=query)).body)
+    opened.close()

@@ -12,6 +12,7 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.decoding import decode_optional
 from ottla.console.model.messages.values import MessageRow
 from ottla.console.model.producing import InputFormat, InputHeader, encode
+from ottla.console.pages.topics.messages import parse_time, time_field
 from ottla.console.pages.topics.produce_form import (
     AGAIN_MAX_BYTES,
     fields_of,
@@ -119,3 +120,22 @@ def test_headers_are_read_in_both_forms() -> None:
         InputHeader("n", None),
     )
     assert read_headers(header_line(header)) == (header,)
+
+
+def test_a_typed_time_is_in_the_zone_of_the_form() -> None:
+    """With daylight saving; a time with an offset, or milliseconds, need no zone."""
+    winter = Fields("timestamp=2026-01-31T12:00&zone=Europe/Berlin")
+    summer = Fields("timestamp=2026-07-31T12:00&zone=Europe/Berlin")
+    assert time_field(winter, "timestamp") == parse_time("2026-01-31T11:00Z")
+    assert time_field(summer, "timestamp") == parse_time("2026-07-31T10:00")
+    offset = Fields("timestamp=2026-01-31T12:00%2B01:00&zone=Asia/Tokyo")
+    assert time_field(offset, "timestamp") == parse_time("2026-01-31T11:00")
+    assert time_field(Fields("timestamp=5&zone=Asia/Tokyo"), "timestamp") == 5
+    assert time_field(Fields("zone=Asia/Tokyo"), "timestamp") is None
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", "/etc/localtime"])
+def test_an_unknown_zone_is_an_error_with_the_remedy(zone: str) -> None:
+    """Also one that is a path."""
+    with pytest.raises(ConfigError, match="write the time with its offset"):
+        time_field(Fields(f"timestamp=2026-01-31T12:00&zone={zone}"), "timestamp")

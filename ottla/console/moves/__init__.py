@@ -1,0 +1,1 @@
+"""Moves of partitions that the console has started: their throttles end with them."""

@@ -1,0 +1,1 @@
+"""Logins with an identity provider: OpenID Connect, the authorization code flow with PKCE."""
