@@ -1,7 +1,7 @@
 """Packing of fetches of one partition between brokers: the codec's bytes, or for the codec."""
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -146,11 +146,11 @@ def test_responses_have_the_bytes_of_the_codec(version: int, size: int) -> None:
         (data.high_watermark, data.log_start_offset),
         data.records,
     )
-    assert b"".join(parts) == whole
+    assert b"".join(cast("tuple[bytes, ...]", parts)) == whole
     found = follower_fetch.read_response(memoryview(whole))
     assert found is not None
     assert found[0] == correlation_id
-    assert found[1] == (
+    assert tuple(found[1]) == (
         message.session_id,
         topic.topic_id,
         data.partition_index,
