@@ -31,19 +31,18 @@ _PINNED = {"confluent-kafka": "librdkafka", "kafka-python": "kafka-python", "aio
 # Each was found with these tests, and is the same with Apache Kafka.
 FAULTS = (
     "**librdkafka 2.16: `send_offsets_to_transaction` waits too long after all brokers were down.** "
-    "A client that loses its last connection bootstraps again and removes the brokers that it knew "
-    "(KIP-1102). It also removes a broker that the metadata does not list any more. A producer "
-    "keeps the removed broker as the coordinator of its group. It looks for the new one only when a "
-    "connection to any broker is opened or closed "
+    "A client that has lost its last connection bootstraps again, and removes the brokers that it "
+    "knew (KIP-1102). It also removes brokers that the metadata does not list any more. A producer "
+    "still takes the removed broker for the coordinator of its group. It looks for another one "
+    "when a connection to any broker is opened or closed "
     "([issue 5511](https://github.com/confluentinc/librdkafka/issues/5511)). That may take minutes, "
     "longer than the time-out of the call. Set `connections.max.idle.ms` to 3000 in transactional "
-    "producers, as Ottla's own do.",
-    "**librdkafka 2.16: an abort can fail with the fatal error INVALID_TXN_STATE.** The coordinator was "
-    "killed before it stored the first partition or group of the transaction. Its successor "
-    "knows only the transaction before. It may not confirm the abort if that one was committed: the "
-    "client may have asked for its commit and lost the response. Clients with EndTxn from version 5 on "
-    "(KIP-890), such as Java 4, have an epoch for each transaction instead. Nothing of the transaction "
-    "is visible: create a new producer.",
+    "producers, as Ottla's own producers do.",
+    "**librdkafka 2.16: an abort can fail with the fatal error INVALID_TXN_STATE.** "
+    "The coordinator was killed before it stored the first partition of the transaction. "
+    "Its successor knows only the transaction before. If that one was committed, an abort must fail: "
+    "the client may have lost the response to the commit. Java 4 has an epoch for each transaction "
+    "instead (KIP-890). No record of the transaction is visible: create a new producer.",
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
 _PROGRAM_FILES = re.compile(r"[\w-]+\.(?:py|java)")

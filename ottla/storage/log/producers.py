@@ -30,10 +30,9 @@ from ottla.wire.records.batch import (
 )
 from ottla.wire.records.records import decode_batch
 
-# Kafka keeps five, as many as a client may have in flight to one broker. The Java client may have
-# five more in flight to the next leader: while the former one does not respond, it sends new
-# batches there before it repeats those in flight, which by then may be the oldest of more than
-# five.
+# Kafka keeps five: a client has so many in flight to one broker. The Java client may have five more
+# in flight to the next leader. While the former one does not respond, it sends new batches there
+# before it repeats those in flight, which by then may be the oldest of more than five.
 BATCHES_KEPT = 10
 NO_PRODUCER_EPOCH = -1
 NO_OFFSET = -1
