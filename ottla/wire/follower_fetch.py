@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from ottla.base.buffers import Buffer
+from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ProtocolError
 from ottla.wire.primitives import encode_uvarint, uvarint
 
@@ -113,8 +113,8 @@ def response_parts(
     topic_id: bytes,
     partition: int,
     offsets: tuple[int, int],
-    records: Buffer,
-) -> tuple[Buffer, Buffer, Buffer]:
+    records: Part,
+) -> tuple[Buffer, Part, Buffer]:
     """Return a response with its header; `offsets` are high watermark and log start offset.
 
     Followers read up to the end of the log, so the last stable offset is the high watermark.
