@@ -76,7 +76,7 @@ class FollowerShortcut:
             return True
         records: Part = b""
         if request.offset < partition.log.log_end_offset:
-            found = read(partition, request, connection)
+            found = records_behind(partition, request, connection)
             if found is None:
                 return False
             records = found
@@ -119,7 +119,9 @@ def _is_prefix(partition: Partition, request: FollowerMove) -> bool:
         return False
 
 
-def read(partition: Partition, request: FollowerMove, connection: Connection) -> Part | None:
+def records_behind(
+    partition: Partition, request: FollowerMove, connection: Connection
+) -> Part | None:
     """Return the records from the follower's position on.
 
     None if they are cold, too few to be sent, or cannot be read.
@@ -236,7 +238,7 @@ class WaitingFollower:
                 # Only offsets have changed, which the next response contains.
                 changed.clear()
                 return
-            records = read(partition, request, self._context.connection)
+            records = records_behind(partition, request, self._context.connection)
             if records is not None:
                 self._leave()
                 self._send(lambda: self.parts(self._correlation_id, records))
