@@ -23,6 +23,8 @@ LOCAL_NAMES = ("", "0.0.0.0", "::", "127.0.0.1", "::1", "localhost")  # noqa: S1
 CONNECT_TIMEOUT_SECONDS = 127.0
 FIRST_FREE_PORT = 32_768
 PIECE_BYTES_MAX = 32 * 1024
+# Connections that have ended are removed when there are as many again.
+_PRUNED_AT_LEAST = 50
 
 
 class SimListener:
@@ -181,6 +183,7 @@ class SimNetwork:
         self.slowness = 1.0
         self._last_port = FIRST_FREE_PORT - 1
         self._connections: list[tuple[SimTransport, SimTransport]] = []
+        self._pruned_at = _PRUNED_AT_LEAST
         self._cuts: set[tuple[str, str]] = set()
         self._held: dict[Pipe, tuple[str, str]] = {}
 
@@ -206,7 +209,10 @@ class SimNetwork:
         back = Pipe(_Link(self, far_host, near_host), near)
         near.attach(forward, back)
         far.attach(back, forward)
-        self._connections = [pair for pair in self._connections if not _is_over(pair)]
+        if len(self._connections) >= self._pruned_at:
+            # Not for each connection: a hundred brokers have ten thousand.
+            self._connections = [pair for pair in self._connections if not _is_over(pair)]
+            self._pruned_at = 2 * len(self._connections) + _PRUNED_AT_LEAST
         self._connections.append((near, far))
         for end, process in ((near, near_process), (far, far_process)):
             if process is not None:
