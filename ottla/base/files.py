@@ -24,6 +24,7 @@ from weakref import WeakValueDictionary
 from ottla.base.buffers import Buffer, FileRange, NotSendable
 from ottla.base.descriptors import SPARES
 from ottla.base.loading import deferred_module
+from ottla.base.tasks import run_in_own_thread
 
 # ctypes, which the first fetch needs, and the libraries of archives, which shutil loads.
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ _log = logging.getLogger(__name__)
 
 # struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
 _WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-
 _FILE_MODE, _FOLDER_MODE, _OF_OWNER = 0o600, 0o700, 0o700
 
 
@@ -188,6 +188,10 @@ class FileSystem(Protocol):
 
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run blocking file operations off the event loop (a thread; the twin: after virtual time)."""
+        ...
+
+    def in_own_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Run like `in_background`, but never wait for other work that has all threads."""
         ...
 
 
@@ -598,3 +602,5 @@ class RealFileSystem:
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run in the loop's thread pool."""
         return asyncio.get_running_loop().run_in_executor(None, work)
+
+    in_own_thread = staticmethod(run_in_own_thread)

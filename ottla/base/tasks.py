@@ -8,7 +8,8 @@ reported to the owner, never swallowed.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
 
 from ottla.base.clock import Clock, RealClock
 from ottla.base.logs import provoked_logger
@@ -23,6 +24,7 @@ ONCE = "once"
 
 _log = provoked_logger(__name__)
 
+T = TypeVar("T")
 OnFailure = Callable[[str, BaseException], None]
 Work = Callable[[], Coroutine[Any, Any, None]]
 
@@ -32,6 +34,17 @@ class Failure(NamedTuple):
 
     error: str
     at: float
+
+
+def run_in_own_thread(work: Callable[[], T]) -> "asyncio.Future[T]":
+    """Run blocking work in a thread of its own, which no other work can keep waiting.
+
+    The loop's pool has a few threads, and all of them may be waiting for a slow disk.
+    """
+    executor = ThreadPoolExecutor(1, "own")
+    future = asyncio.get_running_loop().run_in_executor(executor, work)
+    executor.shutdown(wait=False)
+    return future
 
 
 class Tasks:

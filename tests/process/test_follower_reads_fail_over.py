@@ -1,4 +1,4 @@
-"""A consumer reads from the replica of its rack (KIP-392) while that replica and the leader fail."""
+"""A consumer reads from the replica of its rack (KIP-392) while replica and leader fail."""
 
 import itertools
 import shutil

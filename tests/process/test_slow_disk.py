@@ -142,7 +142,7 @@ def test_slow_syncs_lose_nothing_and_leave_the_loop_responsive(
     load.check(cluster.bootstrap)
     cluster.verify(TOPIC)
     print(f"{role}: longest response {times.longest_s:.3f} s, gap {load.gap_seconds:.1f} s")
-    # Something waited for the syncs, but not the loop.
+    # Acknowledgements have waited for syncs, but the loop has not.
     assert load.gap_seconds > _SYNC_S / 3
     assert times.longest_s < _RESPONSE_S
 

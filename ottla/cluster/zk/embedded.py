@@ -357,7 +357,8 @@ class EmbeddedTree:
     async def _write_batch(self, journal: Journal, batch: list[JournalEntry]) -> None:
         try:
             if batch:
-                await self._files.in_background(partial(journal.write, batch))
+                # All changes of the cluster wait for it, and must not wait for slow partitions.
+                await self._files.in_own_thread(partial(journal.write, batch))
             if journal.is_snapshot_due and self._snapshot is None:
                 await self._begin_snapshot(journal)
         except OSError as error:

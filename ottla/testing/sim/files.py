@@ -344,6 +344,10 @@ class SimFileSystem:
         task.add_done_callback(_retrieve_error)
         return asyncio.shield(task)
 
+    def in_own_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        """Do the work as `in_background` does: there are no threads to wait for."""
+        return self.in_background(work)
+
     # -- names ----------------------------------------------------------------------------------
 
     def _entry_at(self, path: str) -> Stored:
