@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address, parse_bootstrap
-from ottla.client.connection import Connection, OnRequest
+from ottla.client.connection import Connection, OnRequest, Silence
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
-from ottla.client.silence import Silence
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
     MetadataRequest,

@@ -9,8 +9,9 @@ import math
 import reprlib
 import socket
 import struct
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -37,6 +38,8 @@ OnRequest = Callable[[Address, schema.Message, int], None]
 
 CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
+# How long other brokers are preferred to one that did not respond.
+_SILENT_S, _SILENT_MAX_S = 3.0, 24.0
 # A larger response is not Kafka's protocol: "HTTP" reads as 1.2 GB.
 RESPONSE_BYTES_MAX = 256 << 20
 # Brokers since 2.4 support it; older ones respond in version 0 with the versions they support.
@@ -282,6 +285,47 @@ class Connection:
                 raise ConnectionResetError("the broker closed it before it responded")
             view = view[count:]
         return buffer
+
+
+class Silence:
+    """The brokers that did not respond in time, by a key of the caller; any thread may use it.
+
+    A frozen process accepts connections and never responds: without this memory, each request that
+    any broker can serve waits for it again.
+
+    A broker is silent for 3 seconds after a time-out, and twice as long after each further one, up
+    to 24 seconds; a response ends that. `clock` returns seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._until: dict[Hashable, tuple[float, float]] = {}
+        self.timeouts = 0
+
+    def is_silent(self, key: Hashable) -> bool:
+        """Return True if a broker did not respond a moment ago."""
+        until, _ = self._until.get(key, (float("-inf"), 0.0))
+        return self._clock() < until
+
+    def on_timeout(self, key: Hashable) -> None:
+        """Take note that a broker did not respond in time."""
+        with self._lock:
+            self.timeouts += 1
+            _, former_s = self._until.get(key, (0.0, 0.0))
+            pause_s = min(2 * former_s or _SILENT_S, _SILENT_MAX_S)
+            self._until[key] = self._clock() + pause_s, pause_s
+
+    def on_refusal(self, key: Hashable) -> None:
+        """Take note that a broker cannot be reached: such a request costs no time."""
+        with self._lock:
+            self._until[key] = self._clock() + _SILENT_S, 0.0
+
+    def on_response(self, key: Hashable) -> None:
+        """Take note that a broker responds."""
+        if key in self._until:
+            with self._lock:
+                self._until.pop(key, None)
 
 
 def _open_socket(address: Address, timeout_s: float, security: "Security | None") -> socket.socket:

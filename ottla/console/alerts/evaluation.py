@@ -103,7 +103,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """Effect: store the value of an open incident."""
+    """Effect: store the value and the time of the notification of an open incident."""
 
     incident: Incident
 
@@ -247,8 +247,7 @@ class Evaluation:
         if (reason := self._reason(rule, incident, now_ms)) is not None:
             incident = replace(incident, notified_ms=now_ms)
             effects.append(Notify(rule, incident, reason))
-        former = self._open[key]
-        if (incident.value, incident.detail) != (former.value, former.detail):
+        if incident != self._open.get(key):
             effects.append(Updated(incident))
         self._open[key] = incident
         return effects

@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS alert_incidents (
     rule INTEGER NOT NULL, rule_name TEXT NOT NULL, severity TEXT NOT NULL,
     cluster TEXT NOT NULL, subject TEXT NOT NULL,
     since_ms INTEGER NOT NULL, until_ms INTEGER,
-    value REAL NOT NULL, detail TEXT NOT NULL, notified_ms INTEGER
+    value REAL NOT NULL, detail TEXT NOT NULL, notified_ms INTEGER, tried_ms INTEGER
 );
 CREATE TABLE IF NOT EXISTS alert_deliveries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -130,6 +130,11 @@ class AlertStore:
         self._database = database
         database.create(_TABLES)
         with database.transaction():
+            columns = [row["name"] for row in database.rows("PRAGMA table_info(alert_incidents)")]
+            if "tried_ms" not in columns:
+                # The file of an earlier version.
+                database.change("ALTER TABLE alert_incidents ADD COLUMN tried_ms INTEGER")
+                database.change("UPDATE alert_incidents SET tried_ms = notified_ms")
             # SQLite keeps the largest number of each table with AUTOINCREMENT.
             statement = "SELECT 1 FROM sqlite_sequence WHERE name = 'alert_rules'"
             if first_rules and database.row(statement) is None:
@@ -245,7 +250,7 @@ class AlertStore:
     def open_incident(self, incident: Incident, rule: Rule) -> None:
         """Store a new incident; the oldest are deleted beyond the limit."""
         self._database.change(
-            "INSERT INTO alert_incidents VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?, ?)",
+            "INSERT INTO alert_incidents VALUES (NULL, ?, ?, ?, ?, ?, ?, NULL, ?, ?, NULL, ?)",
             (
                 incident.key.rule,
                 rule.name,
@@ -261,10 +266,10 @@ class AlertStore:
         self._trim("alert_incidents", INCIDENTS_MAX)
 
     def update_incident(self, incident: Incident) -> None:
-        """Store the value of an open incident."""
+        """Store the value of an open incident, and when it was last handed to channels."""
         self._database.change(
-            f"UPDATE alert_incidents SET value = ?, detail = ? WHERE {_OPEN}",  # noqa: S608
-            (incident.value, incident.detail, *incident.key),
+            f"UPDATE alert_incidents SET value = ?, detail = ?, tried_ms = ? WHERE {_OPEN}",  # noqa: S608
+            (incident.value, incident.detail, incident.notified_ms, *incident.key),
         )
 
     def close_incident(self, incident: Incident, now_ms: int) -> None:
@@ -283,7 +288,7 @@ class AlertStore:
                 row["since_ms"],
                 row["value"],
                 row["detail"],
-                row["notified_ms"],
+                row["tried_ms"],
             )
             for row in rows
         ]

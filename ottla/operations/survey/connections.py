@@ -20,10 +20,10 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
+from ottla.client.connection import Silence
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
 from ottla.client.schemas.catalogue import SchemaCatalogue
 from ottla.client.schemas.values import SchemaValues
-from ottla.client.silence import Silence
 from ottla.client.transport import open_producer
 from ottla.security.zookeeper.login import Login
 

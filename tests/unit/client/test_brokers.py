@@ -10,8 +10,8 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
+from ottla.client.connection import Silence
 from ottla.client.errors import NotReachable, TimedOut
-from ottla.client.silence import Silence
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,

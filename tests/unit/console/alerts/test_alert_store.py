@@ -47,3 +47,22 @@ def test_an_incident_is_notified_when_a_channel_has_accepted_it() -> None:
     assert store.incidents()[0].notified_ms is None
     store.add_delivery(Delivery(8, "hook", "title", SENT), FAULT)
     assert [row.notified_ms for row in store.incidents()] == [8]
+
+
+def test_another_console_does_not_repeat_an_attempt() -> None:
+    """It knows when channels were tried, also if none has accepted the notification."""
+    store = AlertStore(Database(":memory:"))
+    store.open_incident(replace(FAULT, notified_ms=None), FIRST_RULES[1])
+    store.update_incident(FAULT)
+    assert store.open_incidents() == [FAULT]
+    assert store.incidents()[0].notified_ms is None
+
+
+def test_the_file_of_an_earlier_version_gets_the_time_of_attempts() -> None:
+    """Its notified incidents are not notified again."""
+    database = Database(":memory:")
+    store = AlertStore(database)
+    store.open_incident(FAULT, FIRST_RULES[1])
+    database.change("UPDATE alert_incidents SET notified_ms = 7")
+    database.change("ALTER TABLE alert_incidents DROP COLUMN tried_ms")
+    assert AlertStore(database).open_incidents() == [FAULT]

@@ -1,6 +1,6 @@
 """How long other brokers are preferred to one that did not respond."""
 
-from ottla.client.silence import Silence
+from ottla.client.connection import Silence
 
 
 def test_a_silent_broker_is_avoided_longer_each_time_until_it_responds() -> None:
