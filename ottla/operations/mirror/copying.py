@@ -40,6 +40,7 @@ from ottla.operations.mirror.routes import (
     Route,
     missing_groups,
     prepare,
+    refuse_recreated,
     translate_group,
 )
 from ottla.operations.mirror.targets import cluster_id
@@ -196,9 +197,9 @@ class Mirror:
             has_points=settings.has_points,
         )
         if route not in self._points:
-            self._points[route] = Points(
-                self._points_log.new_points(route) if settings.has_points else ()
-            )
+            points = Points(self._points_log.new_points(route) if settings.has_points else ())
+            refuse_recreated(self._target, route, points)
+            self._points[route] = points
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
