@@ -7,7 +7,6 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -19,6 +18,7 @@ from ottla.client.raw.producer import RecordProducer
 from ottla.streams.pipelines import check
 from ottla.streams.spark.pipelines.run import RunSettings, start
 from ottla.testing.cluster import Cluster
+from tests.spark.test_pipeline_files import url as url
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
 
@@ -98,14 +98,12 @@ def test_a_folder_and_its_checkpoint_have_the_same_batches(
 
 
 def test_a_topic_and_a_table_are_not_older_or_newer_than_the_checkpoint(
-    spark: SparkSession, broker: Cluster, tmp_path: Path, run: Run
+    broker: Cluster, tmp_path: Path, run: Run, url: str
 ) -> None:
     """With a checkpoint from a backup the batches after it would be skipped: it is refused."""
-    jvm: Any = spark._jvm
-    jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
     broker.create_topic("backup")
     broker.create_topic("backup-out")
-    table = f"jdbc: 'jdbc:derby:{tmp_path}/db;create=true', table: numbers"
+    table = f"jdbc: '{url}', table: numbers"
     _produce(broker, "backup", range(3))
     sinks = {"topic": "topic: backup-out", "table": table}
     for checkpoint, sink in sinks.items():

@@ -19,6 +19,7 @@ from ottla.operations.mirror.targets import (
     cluster_id,
     refuse_fewer_partitions,
     refuse_itself,
+    refuse_smaller_records,
     target_options,
 )
 from ottla.operations.mirror.translation import Point, Translation, origin_of
@@ -68,6 +69,7 @@ def prepare(
     existing = topics.describe_topic(target, route.target)
     refuse_itself(source, described, target, existing)
     refuse_fewer_partitions(described, existing)
+    refuse_smaller_records(source, route.source, target, route.target)
     if has_points:
         _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]

@@ -150,7 +150,7 @@ def _compacted() -> CorpusTopic:
     return CorpusTopic(
         "corpus-compacted",
         "offsets are missing, because newer records have the same keys",
-        (*(CorpusBatch((row,)) for row in rows), CorpusBatch(gone), CorpusBatch(rows[-1:])),
+        (*(CorpusBatch((row,)) for row in rows), CorpusBatch(gone), CorpusBatch((rows[-1],))),
         config={
             "cleanup.policy": "compact",
             "segment.ms": "100",

@@ -7,28 +7,20 @@ with a chosen codec, or leave a transaction open.
 import time
 from collections.abc import Sequence
 
-from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin.offsets import CommittedOffset, commit_offsets
 from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
+from ottla.client.raw.batches import append_batch
 from ottla.client.transaction import Transaction, begin
 from ottla.testing.corpus.names import GROUPS, LONG_METADATA, TRANSACTIONAL_IDS
 from ottla.testing.corpus.topics import CorpusBatch, CorpusTopic, Ending, corpus_topics
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from ottla.wire.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
 from ottla.wire.records.batch import parse_header
-from ottla.wire.records.records import Record, encode_batch
+from ottla.wire.records.records import Record
 
-# Later versions name topics by id; newer transactions begin with their first write.
-_PRODUCE_VERSION_MAX = 11
+# Later versions name topics by id.
 _FETCH_VERSION_MAX = 12
-_TIMEOUT_MS = 30_000
 # An open transaction has to outlive the tests that read it.
 _TRANSACTION_MS = 600_000
 _COMPACTION_S = 30.0
@@ -78,38 +70,7 @@ def _produce(
     brokers: Brokers, topic: str, batch: CorpusBatch, transaction: Transaction | None
 ) -> None:
     rows = [Record(row.key, row.value, row.headers, row.timestamp) for row in batch.records]
-    if transaction is None:
-        data = encode_batch(rows, compression=batch.codec)
-    else:
-        producer = transaction.producer
-        data = encode_batch(
-            rows,
-            compression=batch.codec,
-            producer_id=producer.producer_id,
-            producer_epoch=producer.epoch,
-            base_sequence=0,
-            transactional=True,
-        )
-    parts = [PartitionProduceData(index=batch.partition, records=bytes(data))]
-    request = ProduceRequest(
-        transactional_id=None if transaction is None else transaction.transactional_id,
-        acks=-1,
-        timeout_ms=_TIMEOUT_MS,
-        topic_data=[TopicProduceData(name=topic, partition_data=parts)],
-    )
-
-    def attempt() -> None:
-        node = brokers.leaders([(topic, batch.partition)])[topic, batch.partition]
-        response = brokers.ask_node(
-            node, request, ProduceResponse, max_version=_PRODUCE_VERSION_MAX
-        )
-        result = response.responses[0].partition_responses[0]
-        if result.error_code:
-            raise ApiError(
-                ErrorCode(result.error_code), f"{topic}-{batch.partition}: {result.error_message}"
-            )
-
-    brokers.retry(attempt)
+    append_batch(brokers, topic, batch.partition, rows, codec=batch.codec, transaction=transaction)
 
 
 def _await_compaction(brokers: Brokers, topic: str) -> None:

@@ -25,3 +25,21 @@ def test_target_that_was_created_again_is_refused(run: Any, ottla_cluster: Clust
     done = run("topic", "copy", "a", "b")
     assert done.code == 1
     assert "'b.mirror-offsets', too" in done.errors
+
+
+def test_target_that_accepts_smaller_records_is_refused(run: Any, ottla_cluster: Cluster) -> None:
+    """The copy would fail at the first record that is too large; nothing is copied before."""
+    ottla_cluster.create_topic("a", config={"max.message.bytes": "2000000"})
+    ottla_cluster.create_topic("b")
+    produce(ottla_cluster, "a", b"1", b"x" * 1_500_000)
+    done = run("topic", "copy", "a", "b")
+    assert done.code == 1
+    assert "takes records of 1048588 bytes at most, and 'a' of 2000000" in done.errors
+    assert run("topic", "copy", "a", "c").code == 0
+
+
+def test_copy_up_to_a_time_says_where_it_ends(run: Any, ottla_cluster: Cluster) -> None:
+    """Older records that follow the first one at that time are copied by the next copy."""
+    produce(ottla_cluster, "a", b"1", b"2")
+    done = run("topic", "copy", "a", "b", "-o", "beginning", "-o", "@-1h")
+    assert "Older records that follow" in done.errors

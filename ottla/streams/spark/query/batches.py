@@ -18,7 +18,7 @@ from ottla.streams.spark.query.folders import HadoopFolder
 
 @dataclass(frozen=True)
 class CheckpointBatches:
-    """The query id of a checkpoint, and its last planned and committed batches (-1 before the first)."""
+    """The query id of a checkpoint, and its last planned and committed batches (at first -1)."""
 
     location: str
     query_id: str = ""
