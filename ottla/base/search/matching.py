@@ -90,10 +90,16 @@ class _Record:
         if part is not self._parsed:
             self._parsed = part
             try:
-                self._document = json.loads(part)
+                self._document = json.loads(_unframed(part))
             except (ValueError, RecursionError):
                 self._document = _NO_JSON
         return self._document
+
+
+def _unframed(part: bytes) -> bytes:
+    """Return JSON without the id of its schema: a zero byte and four more (schema registries)."""
+    is_framed = part[:1] == b"\x00" and part[5:].lstrip()[:1] in (b"{", b"[")
+    return part[5:] if is_framed else part
 
 
 def _is_of_json(condition: Condition) -> bool:

@@ -15,9 +15,8 @@ from typing import Any, cast
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
 from ottla.console.model.messages.masking import MaskingRule
-from ottla.console.model.topics import list_topics
 from ottla.console.sql.pushdown import TimeRange
-from ottla.console.sql.reading import TopicReader
+from ottla.console.sql.reading import Needed, TopicReader
 from ottla.console.sql.values import (
     Column,
     QueryBusy,
@@ -28,6 +27,7 @@ from ottla.console.sql.values import (
     TopicRead,
 )
 from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import read_metadata
 
 _WORKER = "ottla.console.sql.worker"
 _LENGTH = struct.Struct(">I")
@@ -263,7 +263,10 @@ class Queries:
         running: _Running,
         masking: tuple[MaskingRule, ...],
     ) -> list[TopicReader]:
-        known = {topic.name for topic in list_topics(connection, include_internal=True)}
+        known = read_metadata(connection).topics.keys()
+        if any(table["name"] not in known for table in plan["tables"]):
+            # It may have been created a moment ago.
+            known = read_metadata(connection, is_fresh=True).topics.keys()
         tables = [table for table in plan["tables"] if table["name"] in known]
         if len(tables) > self.limits.topics:
             raise QueryRejected(f"a statement reads {self.limits.topics} topics at most")
@@ -271,7 +274,7 @@ class Queries:
             TopicReader(
                 connection,
                 table["name"],
-                TimeRange(table["start_ms"], table["end_ms"]),
+                Needed(TimeRange(*table["times"]), TimeRange(*table["offsets"]), table["key"]),
                 self.limits,
                 masking,
                 running.is_stopped,

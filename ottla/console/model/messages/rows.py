@@ -45,7 +45,10 @@ class RowBuilder:
             timestamp_type=_timestamp_type(record, is_log_append_time),
             key=decode_optional(key, request.key_format, text_limit=limit),
             value=decode_optional(value, request.value_format, text_limit=limit),
-            headers=tuple((name, decode_optional(raw, text_limit=limit)) for name, raw in headers),
+            headers=tuple(
+                (name, decode_optional(raw, request.header_format, text_limit=limit))
+                for name, raw in headers
+            ),
             size_bytes=size_of(record),
         )
 
