@@ -1,4 +1,6 @@
-"""Writes docs/{apis,options,gaps,compatibility,scripts}.md from the code; `--check` only compares.
+"""Writes docs/{apis,options,gaps,compatibility,scripts,search,what-readers-show}.md from the code.
+
+`--check` only compares.
 
 The pages are computed from the table of supported APIs, the option tables, and the headers of
 modules ("Not done:"), so that they agree with the code. tests/law/test_docs.py checks that they are
@@ -20,6 +22,7 @@ from ottla.server.transport.apis import ROWS
 from ottla.server.transport.costs import COSTS, UNLIMITED
 from ottla.wire.api_keys import APIS, ApiKey
 from ottla_scripts.table import KAFKA_VERSION, SCRIPTS, VERSIONS
+from tests.corpus import table as corpus
 
 ROOT = Path(__file__).resolve().parents[1]
 SCRIPTS_FOLDER = ROOT / "ottla_scripts"
@@ -370,6 +373,35 @@ def search_page() -> str:
     )
 
 
+def readers_page() -> str:
+    """Return docs/what-readers-show.md: the matrix of tests/corpus."""
+    return _page(
+        "What readers show",
+        "Tests compare every reader and writer above the broker with plain consumers of librdkafka "
+        "and kafka-python, byte for byte. Their topics have awkward records "
+        "([testing-with-ottla.md](testing-with-ottla.md#awkward-records)). Each cell is a test of "
+        "`tests/corpus`. **ok**: the same, in the form of the second column. **said**: something is "
+        "left out or changed, and the reader says so. **open**: not tested there, or not right.",
+        [
+            "## Readers",
+            _matrix(corpus.READERS),
+            "## Writers and copies",
+            _matrix(corpus.WRITERS),
+            "## Reasons",
+            "\n".join(
+                f"* {row.name}{'' if topic == '*' else f', {topic}'}: {result}: {reason}."
+                for row in (*corpus.READERS, *corpus.WRITERS)
+                for topic, (result, reason) in row.others.items()
+            ),
+        ],
+    )
+
+
+def _matrix(rows: Iterable[corpus.Row]) -> str:
+    heads = ["", "compared", *(topic.removeprefix("corpus-") for topic in corpus.TOPICS)]
+    return _table(heads, ([row.name, row.form, *map(row.result, corpus.TOPICS)] for row in rows))
+
+
 def pages() -> dict[Path, str]:
     """Return every generated page with its path."""
     return {
@@ -379,6 +411,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/compatibility.md": compatibility_page(),
         ROOT / "docs/scripts.md": scripts_page(),
         ROOT / "docs/search.md": search_page(),
+        ROOT / "docs/what-readers-show.md": readers_page(),
         ROOT / "packaging/scripts/pyproject.toml": scripts_distribution(),
     }
 

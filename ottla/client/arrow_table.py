@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import (
@@ -32,6 +33,7 @@ Position = Literal["earliest", "latest"] | int | datetime | Mapping[int, int]
 Isolation = Literal["read_uncommitted", "read_committed"]
 
 DEFAULT_COLUMNS = ("key", "value", "partition", "offset", "timestamp")
+_TIMESTAMP = "timestamp"
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 
@@ -48,8 +50,9 @@ def read_table(
     """Return the records of a topic from `start` up to, but not including, `end`, by partition.
 
     A position is "earliest", "latest" (at the time of the call), an offset for every partition, a
-    negative number that counts back from the end of each partition, a datetime (the first record at
-    or after it), or one offset per partition. Positions outside a partition mean its start or its
+    negative number that counts back from the end of each partition, a datetime, or one offset per
+    partition. A datetime as `start` is the first record at or after it; as `end` it leaves out the
+    records from then on, whatever their order. Positions outside a partition mean its start or its
     end. `columns` is a subset of key, value, topic, partition, offset, timestamp, timestampType and
     headers. Raises ApiError for a topic or partition that does not exist, ConfigError for an
     invalid column or position, ClientError if no broker responds.
@@ -81,19 +84,30 @@ def read_table_of(
     if isolation not in _ISOLATION_LEVELS:
         raise ConfigError(f"isolation must be one of {', '.join(_ISOLATION_LEVELS)}")
     schema = pa.schema([COLUMNS.field(name) for name in names])
+    # A time is no end: older records may follow the first one at that time.
+    until = end if isinstance(end, datetime) else None
+    read = [*names, *({_TIMESTAMP} - set(names) if until else ())]
     settings = FetchSettings(read_committed=isolation == "read_committed")
     with Fetcher(brokers, settings) as fetcher:
         known = sorted(row.partition_index for row in brokers.topic(topic).partitions)
         chosen = known if partitions is None else _check_partitions(topic, partitions, known)
         bounds = _Bounds(brokers, topic, chosen, _ISOLATION_LEVELS[isolation])
-        starts, ends = bounds.resolve(start), bounds.resolve(end)
+        starts, ends = bounds.resolve(start), bounds.resolve("latest" if until else end)
 
         def batches() -> Iterator[pa.RecordBatch]:
             for partition in chosen:
-                decoder = ColumnDecoder(topic, partition, names)
-                yield from fetcher.fetch(decoder, starts[partition], ends[partition])
+                decoder = ColumnDecoder(topic, partition, read)
+                for batch in fetcher.fetch(decoder, starts[partition], ends[partition]):
+                    yield batch if until is None else _before(batch, until).select(names)
 
         return pa.Table.from_batches(batches(), schema)
+
+
+def _before(batch: pa.RecordBatch, until: datetime) -> pa.RecordBatch:
+    """Return the records of a batch before a time, which records without a time are."""
+    microseconds = batch.column(_TIMESTAMP).cast(pa.int64())
+    is_before = pc.less(microseconds, round(until.timestamp() * 1_000_000))
+    return batch.filter(pc.fill_null(is_before, True))
 
 
 def _check_columns(names: Sequence[str]) -> Sequence[str]:

@@ -180,10 +180,19 @@ def is_end(message: Any) -> bool:
     return error is not None and error.code() == END_OF_PARTITION
 
 
+# The largest value that librdkafka allows; its default refuses records that topics accept.
+_RECORD_BYTES_MAX = 1_000_000_000
+
+
 def open_producer(settings: Settings) -> Any:
     """Return librdkafka's producer; ClientError if it rejects a setting."""
-    # Kafka's own hash, so that every client places a key in the same partition.
-    return _open(librdkafka.Producer, {"partitioner": "murmur2_random", **settings})
+    defaults = {
+        # Kafka's own hash, so that every client places a key in the same partition.
+        "partitioner": "murmur2_random",
+        # The topic decides which record is too large; batches have batch.size bytes as before.
+        "message.max.bytes": _RECORD_BYTES_MAX,
+    }
+    return _open(librdkafka.Producer, {**defaults, **settings})
 
 
 def close_producer(producer: Any) -> None:

@@ -1,12 +1,14 @@
 """Numbers, sizes and times as a reader wants them. Unknown values (None) are a dash."""
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from ottla.console.model.messages.decoding import Decoded, Format
+from ottla.base.text.json_text import laid_out
+from ottla.console.model.messages.decoding import CONTROLS, Decoded, Format
 
 UNKNOWN = "–"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -107,8 +109,15 @@ def _key(key: Any) -> str:
 def pretty(decoded: Decoded) -> str:
     """Return a key or value for a reader: JSON is indented, everything else is as it is."""
     if decoded.format is not Format.JSON or decoded.is_truncated:
-        return decoded.text
-    try:
-        return json.dumps(json.loads(decoded.text), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
-        return decoded.text
+        return visible(decoded.text)
+    return visible(laid_out(decoded.text))
+
+
+def visible(text: str) -> str:
+    r"""Return a text with its control characters and direction marks as codes: `\x1b`, `\u202e`."""
+    return CONTROLS.sub(_code, text)
+
+
+def _code(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    return f"\\x{number:02x}" if number < 256 else f"\\u{number:04x}"

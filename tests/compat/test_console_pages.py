@@ -181,7 +181,7 @@ def test_the_controller_is_no_broker(page: Page) -> None:
 
 def test_a_topic_lives(page: Page) -> None:
     """Create, produce, find the record, change an option, and delete by the typed name."""
-    page.goto("/c/local/topics/new")
+    page.goto("/c/local/create-topic")
     page.get_by_label("Name", exact=True).fill("trial")
     page.get_by_label("Partitions").fill("2")
     page.get_by_role("button", name="Create").click()

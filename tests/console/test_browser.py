@@ -29,7 +29,7 @@ PAGES = {
     "timeline": "/c/local/timeline?topic=orders&minutes=15",
     "reassignments": "/c/local/reassignments",
     "topics": "/c/local/topics?internal=1",
-    "topic-new": "/c/local/topics/new",
+    "topic-new": "/c/local/create-topic",
     "topic": "/c/local/topics/orders",
     "messages": "/c/local/topics/orders/messages",
     "message": "/c/local/topics/orders/messages/0/1",

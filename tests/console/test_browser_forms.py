@@ -46,9 +46,9 @@ RECORD = {
     "timestamp": "2026-01-31",
 }
 CASES = [
-    Wrong("/topics/new", "create", {"name": "a b", "cleanup_policy": "compact"}, "a b"),
-    Wrong("/topics/new", "create", {"name": "x", "options": "nonsense"}, "write name=value"),
-    Wrong("/topics/new", "validate", {"name": "x", "partitions": "0"}, "the least is 1"),
+    Wrong("/create-topic", "create", {"name": "a b", "cleanup_policy": "compact"}, "a b"),
+    Wrong("/create-topic", "create", {"name": "x", "options": "nonsense"}, "write name=value"),
+    Wrong("/create-topic", "validate", {"name": "x", "partitions": "0"}, "the least is 1"),
     Wrong(TOPIC, "grow", {"total": "1"}, "2 partitions"),
     Wrong(TOPIC, "copy", {"target": "payments", "with_records": True}, "exists"),
     Wrong(

@@ -152,7 +152,7 @@ def test_a_change_without_the_right_changes_nothing(
         (f"{TOPIC}/produce", "send", {"value": "x", "partition": "0"}),
         (TOPIC, "trim", {"partition": "0", "offset": "5"}),
         (TOPIC, "grow", {"total": "5"}),
-        ("/c/local/topics/new", "create", {"name": "other"}),
+        ("/c/local/create-topic", "create", {"name": "other"}),
         (TOPIC, "delete", {"confirmation": "orders"}),
     ):
         response = admin.post(path, action, form)

@@ -114,8 +114,8 @@ def test_a_viewer_reads_and_an_editor_does_not_administrate(console: ConsoleServ
 def test_a_topic_is_created_configured_emptied_copied_and_deleted(admin: ConsoleSession) -> None:
     """The life of a topic, with the sentences that the pages show."""
     form = {"name": "trial", "partitions": "2", "options": "retention.ms=60000"}
-    assert "can be created" in admin.post("/c/local/topics/new", "validate", form).notice
-    response = admin.post("/c/local/topics/new", "create", form)
+    assert "can be created" in admin.post("/c/local/create-topic", "validate", form).notice
+    response = admin.post("/c/local/create-topic", "create", form)
     assert response.notice == "Topic trial is created."
     assert "retention.ms=60000" in response.text
     path = "/c/local/topics/trial"
@@ -201,13 +201,13 @@ def test_a_group_is_deleted_by_its_typed_id(admin: ConsoleSession, cluster: Clus
 
 
 WRONG_FORMS = [
-    ("/c/local/topics/new", "create", {"name": ""}),
-    ("/c/local/topics/new", "create", {"name": "a b"}),
-    ("/c/local/topics/new", "create", {"name": "x", "partitions": "many"}),
-    ("/c/local/topics/new", "create", {"name": "x", "options": "nonsense"}),
-    ("/c/local/topics/new", "create", {"name": "x", "options": "no.such=1"}),
-    ("/c/local/topics/new", "create", {"name": "orders"}),
-    ("/c/local/topics/new", "create", {"name": "x", "replicas": "9"}),
+    ("/c/local/create-topic", "create", {"name": ""}),
+    ("/c/local/create-topic", "create", {"name": "a b"}),
+    ("/c/local/create-topic", "create", {"name": "x", "partitions": "many"}),
+    ("/c/local/create-topic", "create", {"name": "x", "options": "nonsense"}),
+    ("/c/local/create-topic", "create", {"name": "x", "options": "no.such=1"}),
+    ("/c/local/create-topic", "create", {"name": "orders"}),
+    ("/c/local/create-topic", "create", {"name": "x", "replicas": "9"}),
     ("/c/local/topics/orders", "grow", {"total": "1"}),
     ("/c/local/topics/orders", "trim", {"partition": "0", "offset": ""}),
     ("/c/local/topics/orders", "copy", {"target": ""}),
@@ -229,8 +229,8 @@ WRONG_FORMS = [
     ("/c/local/topics/orders", "grow", {"total": str(2**31)}),
     ("/c/local/topics/orders", "trim", {"partition": "0", "offset": str(2**63)}),
     ("/c/local/topics/orders", "trim", {"partition": "7", "offset": "0"}),
-    ("/c/local/topics/new", "create", {"name": "large", "partitions": str(2**31)}),
-    ("/c/local/topics/new", "create", {"name": "large", "replicas": str(2**15)}),
+    ("/c/local/create-topic", "create", {"name": "large", "partitions": str(2**31)}),
+    ("/c/local/create-topic", "create", {"name": "large", "replicas": str(2**15)}),
     ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": str(2**63)}),
     ("/c/local/topics/orders/produce", "send", {"value": "x", "timestamp": "²"}),
     ("/c/local/topics/orders/produce", "send", {"value": "x", "partition": str(2**31)}),

@@ -23,8 +23,6 @@ _BytesTest = Callable[[bytes], bool]
 _Check = Callable[["_Record"], bool]
 _WHOLE = re.compile(r"[+-]?0{0,20}[0-9]{1,19}")
 _NO_JSON = object()
-# A zero byte and the id of the schema.
-_REGISTRY_MAGIC, _REGISTRY_BYTES = b"\0", 5
 _TEXTS = (Operator.CONTAINS, Operator.EQUALS, Operator.STARTS_WITH)
 _OF_TEXTS = {
     JsonComparison.CONTAINS: Operator.CONTAINS,
@@ -95,11 +93,16 @@ class _Record:
         if part is not self._parsed:
             self._parsed = part
             try:
-                is_framed = part[:1] == _REGISTRY_MAGIC and len(part) > _REGISTRY_BYTES
-                self._document = json.loads(part[_REGISTRY_BYTES:] if is_framed else part)
+                self._document = json.loads(_unframed(part))
             except (ValueError, RecursionError):
                 self._document = _NO_JSON
         return self._document
+
+
+def _unframed(part: bytes) -> bytes:
+    """Return JSON without the id of its schema: a zero byte and four more (schema registries)."""
+    is_framed = part[:1] == b"\x00" and part[5:].lstrip()[:1] in (b"{", b"[")
+    return part[5:] if is_framed else part
 
 
 def _is_of_json(condition: Condition) -> bool:

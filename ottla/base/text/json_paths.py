@@ -7,7 +7,7 @@ Not done: slices, unions and filter expressions (`[?…]`), which conditions rep
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from ottla.base.errors import ConfigError
@@ -22,11 +22,22 @@ _STEP = re.compile(
     )""",
     re.VERBOSE,
 )
-_ANY = object()
+ANY: Any = object()
+"""The step of a wildcard."""
 _STEPS_MAX = 32
 _LENGTH_MAX = 500
 
 _Step = tuple[bool, Any]
+
+
+class Selectable:
+    """A value of a document in another form than Python's, as `json_text.JsonNode`."""
+
+    __slots__ = ()
+
+    def children(self, step: Any) -> Iterator[tuple[Any, Any]]:
+        """Yield key and child for one step: a name, an index, or ANY."""
+        return iter(())
 
 
 class JsonPath:
@@ -58,17 +69,6 @@ class JsonPath:
             values = [child for parent in parents for _, child in _children(parent, step)]
         return values
 
-    def replace(self, document: Any, change: Callable[[Any], Any]) -> None:
-        """Replace the selected values inside the document; the document itself stays."""
-        parents = [document]
-        for is_deep, step in self._steps[:-1]:
-            sources = _descendants(parents) if is_deep else iter(parents)
-            parents = [child for parent in sources for _, child in _children(parent, step)]
-        is_deep, last = self._steps[-1]
-        for parent in list(_descendants(parents)) if is_deep else parents:
-            for key, child in _children(parent, last):
-                parent[key] = change(child)
-
 
 def _parse(text: str) -> tuple[list[_Step], int]:
     """Return the steps of the path at the start of a text, and the position behind it."""
@@ -93,18 +93,20 @@ def _step(match: re.Match[str]) -> Any:
     for group in ("name", "single", "double"):
         if match[group] is not None:
             return match[group]
-    return _ANY
+    return ANY
 
 
 def _children(value: Any, step: Any) -> Iterator[tuple[Any, Any]]:
     """Yield key and child of a value for one step; nothing if the value has no such child."""
     if isinstance(value, dict):
-        if step is _ANY:
+        if step is ANY:
             yield from list(value.items())
         elif isinstance(step, str) and step in value:
             yield step, value[step]
+    elif isinstance(value, Selectable):
+        yield from value.children(step)
     elif isinstance(value, list):
-        if step is _ANY:
+        if step is ANY:
             yield from enumerate(list(value))
         elif isinstance(step, int) and -len(value) <= step < len(value):
             yield step, value[step]
@@ -122,7 +124,7 @@ def _descendants(values: list[Any]) -> Iterator[Any]:
                 continue
             seen.add(id(value))
         yield value
-        pending.extend(child for _, child in reversed(list(_children(value, _ANY))))
+        pending.extend(child for _, child in reversed(list(_children(value, ANY))))
 
 
 def malformed(text: str) -> ConfigError:

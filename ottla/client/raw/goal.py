@@ -10,7 +10,8 @@ class Goal:
     """A filter that selects the records to write and decides when to stop.
 
     The caller passes every record and every end of a partition. `stops` holds, by partition, the
-    offset at which to stop (exclusive).
+    offset at which to stop (exclusive). Records from the time `until_ms` on are left out; their
+    order in a partition need not be that of their times.
     """
 
     def __init__(
@@ -19,9 +20,11 @@ class Goal:
         count: int | None = None,
         at_end: bool = False,
         stops: Mapping[TopicPartition, int] | None = None,
+        until_ms: int | None = None,
     ) -> None:
         self._left = count
         self._stops = dict(stops or {})
+        self._until_ms = until_ms
         self._has_end = at_end or bool(self._stops)
         self._assigned: frozenset[TopicPartition] = frozenset()
         self._done: set[TopicPartition] = set()
@@ -47,6 +50,8 @@ class Goal:
             self._done.add(key)
         else:
             is_wanted = key not in self._done
+        if self._until_ms is not None and record.timestamp >= self._until_ms:
+            return False
         if is_wanted and self._left is not None:
             self._left -= 1
         return is_wanted

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from functools import partial
+from urllib.parse import quote, unquote
 
 import anyio
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Scope
 
 from ottla.console.api import mcp
 from ottla.console.api.answers import answer, openapi
@@ -36,6 +38,38 @@ def api_routes(console: Console) -> list[BaseRoute]:
     ]
 
 
+class SegmentRoute(Route):
+    """A route whose parameters may contain an encoded slash: it splits the path, then decodes it."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return the match of a request, with the decoded parameters."""
+        if scope["type"] != "http":
+            return Match.NONE, {}
+        raw = scope.get("raw_path") or quote(scope["path"]).encode()
+        parameters = parameters_of(self.path, raw.decode("ascii", "replace"))
+        if parameters is None:
+            return Match.NONE, {}
+        known = scope.get("path_params", {})
+        child: Scope = {"endpoint": self.endpoint, "path_params": {**known, **parameters}}
+        is_allowed = not self.methods or scope["method"] in self.methods
+        return Match.FULL if is_allowed else Match.PARTIAL, child
+
+
+def parameters_of(template: str, raw_path: str) -> dict[str, str] | None:
+    """Return the parameters of an encoded path; None if it does not match. Pure."""
+    names, segments = template.split("/"), raw_path.partition("?")[0].split("/")
+    if len(names) != len(segments):
+        return None
+    parameters = {}
+    for name, segment in zip(names, segments, strict=True):
+        text = unquote(segment)
+        if name.startswith("{") and text:
+            parameters[name.strip("{}")] = text
+        elif name != text:
+            return None
+    return parameters
+
+
 class _Threads:
     """The limit of concurrent calls; made in the event loop that uses it."""
 
@@ -60,4 +94,4 @@ def _route(threads: _Threads, path: str, method: str, call: Answer) -> Route:
         headers = dict(reply.headers)
         return Response(reply.body, reply.status, headers=headers, media_type=reply.media_type)
 
-    return Route(path, endpoint, methods=[method])
+    return SegmentRoute(path, endpoint, methods=[method])

@@ -7,15 +7,17 @@ from ottla.client.admin import groups as admin
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.operations.changes import Change, require_confirmation
 from ottla.operations.lag.ages import UNKNOWN, Age, ages_of
+from ottla.operations.lag.uncommitted import uncommitted_keys
 from ottla.operations.offsets import groups as group_changes
 from ottla.operations.survey import groups as requests
 from ottla.operations.survey.connections import ClusterConnection
-from ottla.operations.survey.metadata import Key, read_metadata
+from ottla.operations.survey.metadata import Key, Metadata, read_metadata
 from ottla.operations.survey.offsets import (
     Bounds,
     bounds_of,
     ends_of,
     read_topic_bounds,
+    starts_of,
 )
 
 _POINTS_MIN = 3
@@ -59,7 +61,8 @@ class MemberRow:
 class GroupPartition:
     """A partition that a group has committed, or that a member reads.
 
-    `committed` is the next offset to read, None without a commit. `lag_s` is the age of the
+    `committed` is the next offset to read, None without a commit: then the lag counts from
+    `start_offset`. `lag_s` is the age of the
     first record that is not consumed: 0 without such a record, None if unknown. `lag_s_source` is
     "broker" (exact, by the broker's log) or "record" (the timestamp of the record at `committed`).
     """
@@ -143,10 +146,11 @@ def list_groups(
         return [_row(row, None, {}, {}) for row in listings]
     committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
     memberships = requests.memberships_of(connection, listings)
-    keys = {key for offsets in committed.values() for key in offsets}
+    positions = _positions(connection, listings, committed, memberships)
+    keys = {key for offsets in positions.values() for key in offsets}
     ends = ends_of(connection, read_metadata(connection).leaders_among(keys))
     return [
-        _row(row, memberships.get(row.group_id), committed.get(row.group_id, {}), ends)
+        _row(row, memberships.get(row.group_id), positions.get(row.group_id, {}), ends)
         for row in listings
     ]
 
@@ -157,10 +161,11 @@ def list_topic_groups(connection: ClusterConnection, topic: str) -> list[GroupRo
     committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
     memberships = requests.memberships_of(connection, listings)
     ends = read_topic_bounds(connection, topic).ends
+    positions = _positions(connection, listings, committed, memberships)
     rows = []
     for row in listings:
         offsets = {
-            key: value for key, value in committed.get(row.group_id, {}).items() if key[0] == topic
+            key: value for key, value in positions.get(row.group_id, {}).items() if key[0] == topic
         }
         membership = memberships.get(row.group_id)
         if offsets or (membership and topic in membership.topics):
@@ -177,14 +182,17 @@ def describe_group(
         coordinator = brokers.find_coordinator(group_id, is_group=True)
     committed = requests.committed_of(connection, {group_id: coordinator}).get(group_id, {})
     owners = {key: member for member in group.members for key in member.assignment}
-    keys = sorted({*committed, *owners})
-    leaders = read_metadata(connection).leaders_among(keys)
+    metadata = read_metadata(connection)
+    missing = uncommitted_keys(committed, owners, _sizes(metadata), group.protocol_type)
+    keys = sorted({*committed, *owners, *missing})
+    leaders = metadata.leaders_among(keys)
     bounds = bounds_of(connection, leaders)
-    unread = {
-        key: max(row.offset, bounds.starts.get(key, 0))
-        for key, row in committed.items()
-        if row.offset < bounds.ends.get(key, 0)
-    }
+    unread = {}
+    for key in keys:
+        start = bounds.starts.get(key, 0)
+        position = max(committed[key].offset, start) if key in committed else start
+        if position < bounds.ends.get(key, 0):
+            unread[key] = position
     ages = ages_of(connection, leaders, unread) if with_seconds else {}
     rows = tuple(
         _partition(key, committed.get(key), bounds, owners.get(key), ages.get(key, UNKNOWN))
@@ -212,21 +220,23 @@ def summarize_groups(connection: ClusterConnection, ends: Mapping[Key, int]) -> 
     """
     listings = requests.list_groups(connection)
     committed = requests.committed_of(connection, {r.group_id: r.coordinator for r in listings})
+    memberships = requests.memberships_of(connection, listings)
+    by_group = _positions(connection, listings, committed, memberships)
     oldest: dict[str, list[Key]] = {}
     positions: dict[tuple[str, Key], int] = {}
-    for group_id, offsets in committed.items():
-        lags = {key: ends[key] - row.offset for key, row in offsets.items() if key in ends}
+    for group_id, offsets in by_group.items():
+        lags = {key: ends[key] - offset for key, offset in offsets.items() if key in ends}
         behind = sorted((key for key in lags if lags[key] > 0), key=lags.__getitem__, reverse=True)
         if behind or 0 < len(lags) == len(offsets):
             # Otherwise a partition without a leader may be behind: the seconds are unknown.
             oldest[group_id] = behind[:_AGED_PARTITIONS]
-        positions.update({(group_id, key): offsets[key].offset for key in oldest.get(group_id, ())})
+        positions.update({(group_id, key): offsets[key] for key in oldest.get(group_id, ())})
     seconds = _ages_by_group(connection, positions)
     return [
         GroupSummary(
             group_id=row.group_id,
             state=row.state,
-            lag=_lag(committed.get(row.group_id, {}), ends),
+            lag=_lag(by_group.get(row.group_id, {}), ends),
             lag_s=_largest_age(row.group_id, oldest.get(row.group_id), seconds),
             position=_total(
                 offset.offset
@@ -288,10 +298,43 @@ def delete_group(connection: ClusterConnection, group_id: str, *, confirmation: 
     return change
 
 
+def _sizes(metadata: Metadata) -> dict[str, int]:
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def _positions(
+    connection: ClusterConnection,
+    listings: Iterable[admin.GroupListing],
+    committed: Mapping[str, Mapping[Key, CommittedOffset]],
+    memberships: Mapping[str, requests.Membership],
+) -> dict[str, dict[Key, int]]:
+    """Return the next offset of each partition that a group reads: the committed one, or the
+    beginning.
+    """
+    metadata = read_metadata(connection)
+    sizes = _sizes(metadata)
+    missing: dict[str, set[Key]] = {}
+    for row in listings:
+        membership = memberships.get(row.group_id)
+        assigned = membership.assigned if membership else frozenset()
+        known = committed.get(row.group_id, {})
+        missing[row.group_id] = uncommitted_keys(known, assigned, sizes, row.protocol_type)
+    keys = {key for keys in missing.values() for key in keys}
+    starts = starts_of(connection, metadata.leaders_among(keys)) if keys else {}
+    return {
+        group_id: {
+            **{key: row.offset for key, row in committed.get(group_id, {}).items()},
+            **{key: starts[key] for key in keys_of_group if key in starts},
+        }
+        for group_id, keys_of_group in missing.items()
+        if group_id in committed or keys_of_group
+    }
+
+
 def _row(
     listing: admin.GroupListing,
     membership: requests.Membership | None,
-    committed: Mapping[Key, CommittedOffset],
+    positions: Mapping[Key, int],
     ends: Mapping[Key, int],
 ) -> GroupRow:
     read = membership.topics if membership else frozenset()
@@ -301,16 +344,16 @@ def _row(
         protocol_type=listing.protocol_type,
         type=listing.type,
         members=None if membership is None else membership.members,
-        topics=tuple(sorted({*read, *(topic for topic, _ in committed)})),
+        topics=tuple(sorted({*read, *(topic for topic, _ in positions)})),
         coordinator=listing.coordinator,
-        lag=_lag(committed, ends),
+        lag=_lag(positions, ends),
         assignor=membership.assignor if membership else "",
     )
 
 
-def _lag(committed: Mapping[Key, CommittedOffset], ends: Mapping[Key, int]) -> int | None:
+def _lag(positions: Mapping[Key, int], ends: Mapping[Key, int]) -> int | None:
     return _total(
-        max(0, ends[key] - row.offset) if key in ends else None for key, row in committed.items()
+        max(0, ends[key] - offset) if key in ends else None for key, offset in positions.items()
     )
 
 
@@ -328,7 +371,8 @@ def _partition(
     age: Age,
 ) -> GroupPartition:
     end = bounds.ends.get(key)
-    lag = None if committed is None or end is None else max(0, end - committed.offset)
+    position = bounds.starts.get(key) if committed is None else committed.offset
+    lag = None if position is None or end is None else max(0, end - position)
     return GroupPartition(
         topic=key[0],
         partition=key[1],

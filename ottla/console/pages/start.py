@@ -16,7 +16,7 @@ _PAGES = {
     "Overview": "overview",
     "Brokers": "brokers",
     "Topics": "topics",
-    "Create a topic": "topics/new",
+    "Create a topic": "create-topic",
     "Groups": "groups",
     "Streams": "streams",
     "Transactions": "transactions",

@@ -1,4 +1,5 @@
-"""The topics that a statement reads, and the range of `_time` that it needs of each. Pure.
+"""The topics that a statement reads, and the part that it needs of each: ranges of `_time` and of
+`_offset`, one `_key`. Pure.
 
 The input is DuckDB's own syntax tree (`json_serialize_sql`). A range only ever leaves out records
 that the conditions of the statement leave out, too: DuckDB evaluates all of them again.
@@ -10,9 +11,11 @@ from typing import Any
 
 Node = Mapping[str, Any]
 Evaluate = Callable[[Node], int | None]
-"""Returns a constant expression as milliseconds since 1970, or None if it is no time."""
+"""Returns a constant expression as a number: a time in milliseconds since 1970, an offset; or None."""
+EvaluateText = Callable[[Node], str | None]
+"""Returns a constant expression as a text, or None."""
 
-_TIME = "_time"
+TIME, OFFSET, _KEY = "_time", "_offset", "_key"
 _LOWER = ("COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO")
 _UPPER = ("COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO")
 _EQUAL = "COMPARE_EQUAL"
@@ -23,7 +26,10 @@ _DEPTH_MAX = 200
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """Milliseconds from `start_ms` up to, but not including, `end_ms`; None is unbounded."""
+    """Milliseconds from `start_ms` up to, but not including, `end_ms`; None is unbounded.
+
+    A range of offsets is the same with offsets.
+    """
 
     start_ms: int | None = None
     end_ms: int | None = None
@@ -49,25 +55,42 @@ class TooDeep(ValueError):
     """A statement nests too deep."""
 
 
-def ranges_of(tree: Node, evaluate: Evaluate) -> dict[str, TimeRange]:
+def ranges_of(tree: Node, evaluate: Evaluate, column: str = TIME) -> dict[str, TimeRange]:
     """Return the range of each table that a statement names, in the order of their names.
 
     Names of common table expressions are among them.
     """
     ranges: dict[str, TimeRange] = {}
+    for name, names, condition, is_single in _uses(tree):
+        reference = _Reference(column, names, is_single)
+        value_range = _range(condition, reference, evaluate)
+        ranges[name] = ranges[name].union(value_range) if name in ranges else value_range
+    return dict(sorted(ranges.items()))
+
+
+def keys_of(tree: Node, evaluate: EvaluateText) -> dict[str, str]:
+    """Return the key of each table of which a statement needs the records of one key only."""
+    keys: dict[str, set[str | None]] = {}
+    for name, names, condition, is_single in _uses(tree):
+        key = _equal_to(condition, _Reference(_KEY, names, is_single), evaluate)
+        keys.setdefault(name, set()).add(key)
+    found = {name: next(iter(values)) for name, values in keys.items() if len(values) == 1}
+    return {name: key for name, key in found.items() if key is not None}
+
+
+def _uses(tree: Node) -> Iterator[tuple[str, set[str], Node | None, bool]]:
+    """Yield each use of a table: its name, its names there, the condition, and True if no other
+    table is in the same FROM clause.
+    """
     for select in _nodes(tree):
         if "from_table" not in select:
             continue
         tables = list(_tables(select["from_table"]))
-        is_single = len(tables) == 1
         for table in tables:
-            if table.get("type") != "BASE_TABLE":
-                continue
-            name = str(table.get("table_name", ""))
-            names = {name, str(table.get("alias") or name)}
-            value_range = _range(select.get("where_clause"), names, is_single, evaluate)
-            ranges[name] = ranges[name].union(value_range) if name in ranges else value_range
-    return dict(sorted(ranges.items()))
+            if table.get("type") == "BASE_TABLE":
+                name = str(table.get("table_name", ""))
+                names = {name, str(table.get("alias") or name)}
+                yield name, names, select.get("where_clause"), len(tables) == 1
 
 
 def _nodes(value: Any, depth: int = 0) -> Iterator[Node]:
@@ -94,9 +117,26 @@ def _tables(node: Node | None) -> Iterator[Node]:
         yield node
 
 
-def _range(
-    condition: Node | None, names: set[str], is_single: bool, evaluate: Evaluate
-) -> TimeRange:
+@dataclass(frozen=True, slots=True)
+class _Reference:
+    """A column of a table, by the names that the table has in a SELECT."""
+
+    column: str
+    names: set[str]
+    is_single: bool
+
+    def is_at(self, node: Node | None) -> bool:
+        """Return True if a node is this column."""
+        if node is None or node.get("class") != "COLUMN_REF":
+            return False
+        path = [str(part).lower() for part in node.get("column_names", ())]
+        if path == [self.column]:
+            return self.is_single
+        tables = {name.lower() for name in self.names}
+        return len(path) == 2 and path[1] == self.column and path[0] in tables
+
+
+def _range(condition: Node | None, column: _Reference, evaluate: Evaluate) -> TimeRange:
     """Return the range that a condition leaves; only AND is looked into."""
     if condition is None:
         return TimeRange()
@@ -104,21 +144,37 @@ def _range(
     if kind == "CONJUNCTION_AND":
         result = TimeRange()
         for child in condition.get("children", ()):
-            result = result.intersection(_range(child, names, is_single, evaluate))
+            result = result.intersection(_range(child, column, evaluate))
         return result
     if kind == "COMPARE_BETWEEN":
-        if not _is_time(condition.get("input"), names, is_single):
+        if not column.is_at(condition.get("input")):
             return TimeRange()
         lower = _compared(_LOWER[1], condition.get("lower"), evaluate)
         return lower.intersection(_compared(_UPPER[1], condition.get("upper"), evaluate))
     if kind not in _MIRRORED:
         return TimeRange()
     left, right = condition.get("left"), condition.get("right")
-    if _is_time(left, names, is_single):
+    if column.is_at(left):
         return _compared(kind, right, evaluate)
-    if _is_time(right, names, is_single):
+    if column.is_at(right):
         return _compared(_MIRRORED[kind], left, evaluate)
     return TimeRange()
+
+
+def _equal_to(condition: Node | None, column: _Reference, evaluate: EvaluateText) -> str | None:
+    """Return the text to which a condition compares a column; only AND is looked into."""
+    if condition is None:
+        return None
+    if condition.get("type") == "CONJUNCTION_AND":
+        texts = (_equal_to(child, column, evaluate) for child in condition.get("children", ()))
+        return next((text for text in texts if text is not None), None)
+    if condition.get("type") != _EQUAL:
+        return None
+    sides = condition.get("left"), condition.get("right")
+    for one, other in (sides, sides[::-1]):
+        if column.is_at(one) and other is not None and _is_constant(other):
+            return evaluate(other)
+    return None
 
 
 def _compared(kind: str, constant: Node | None, evaluate: Evaluate) -> TimeRange:
@@ -131,15 +187,6 @@ def _compared(kind: str, constant: Node | None, evaluate: Evaluate) -> TimeRange
     start_ms = at_ms if kind in (*_LOWER, _EQUAL) else None
     end_ms = at_ms + 1 if kind in (*_UPPER, _EQUAL) else None
     return TimeRange(start_ms, end_ms)
-
-
-def _is_time(node: Node | None, names: set[str], is_single: bool) -> bool:
-    if node is None or node.get("class") != "COLUMN_REF":
-        return False
-    path = [str(part).lower() for part in node.get("column_names", ())]
-    if path == [_TIME]:
-        return is_single
-    return len(path) == 2 and path[1] == _TIME and path[0] in {name.lower() for name in names}
 
 
 def _is_constant(node: Node) -> bool:

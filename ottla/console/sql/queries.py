@@ -15,10 +15,9 @@ from typing import Any, cast
 
 from ottla.base.clock import Clock
 from ottla.console.accounts.reading import Reader
-from ottla.console.model.topics import list_topics
 from ottla.console.sql.partial import LookSchedule, PartialResult
 from ottla.console.sql.pushdown import TimeRange
-from ottla.console.sql.reading import TopicReader
+from ottla.console.sql.reading import Needed, TopicReader
 from ottla.console.sql.suggestions import with_topics
 from ottla.console.sql.values import (
     Column,
@@ -30,6 +29,7 @@ from ottla.console.sql.values import (
     TopicRead,
 )
 from ottla.operations.survey.connections import ClusterConnection
+from ottla.operations.survey.metadata import read_metadata
 
 _WORKER = "ottla.console.sql.worker"
 _LENGTH = struct.Struct(">I")
@@ -284,7 +284,10 @@ class Queries:
         running: _Running,
         user: Reader,
     ) -> list[TopicReader]:
-        known = set(_topic_names(connection))
+        known = read_metadata(connection).topics.keys()
+        if any(table["name"] not in known for table in plan["tables"]):
+            # It may have been created a moment ago.
+            known = read_metadata(connection, is_fresh=True).topics.keys()
         for table in plan["tables"]:
             name = table["name"]
             if name in known and user.role_in(connection.name, name) is None:
@@ -296,7 +299,7 @@ class Queries:
             TopicReader(
                 connection,
                 table["name"],
-                TimeRange(table["start_ms"], table["end_ms"]),
+                Needed(TimeRange(*table["times"]), TimeRange(*table["offsets"]), table["key"]),
                 self.limits,
                 user.rules,
                 running.is_stopped,
@@ -341,4 +344,4 @@ def _receive(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
 
 
 def _topic_names(connection: ClusterConnection) -> list[str]:
-    return [topic.name for topic in list_topics(connection, include_internal=True)]
+    return list(read_metadata(connection).topics)

@@ -1,9 +1,11 @@
 """Reads the records of a topic for a query: a range of time, the newest first to be kept, bounded."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ottla.base.search.conditions import Condition, Field, Operator
 from ottla.console.model.messages.browsing import search_bounds
 from ottla.console.model.messages.decoding import Decoded
 from ottla.console.model.messages.masking import MaskingRule
@@ -15,7 +17,46 @@ from ottla.console.sql.values import QueryLimits, TopicRead
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.records import FetchLimits
 
+# DuckDB's limit is 128.
+_DEPTH_MAX = 100
+# Hexadecimal digits and JSON are shown for other bytes, too: not UTF-8, or with a schema's id.
+_OTHER_BYTES = re.compile(r"(?:[0-9a-f]{2})+$|\s*[{\[]")
+_BRACKETS = re.compile(r"[\[\]{}]")
 _CHUNK = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """The part of a topic that a statement needs: times, offsets, and the only key, if there is
+    one.
+    """
+
+    times: TimeRange
+    offsets: TimeRange
+    key: str | None = None
+
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions that records have to match, empty if the text of the key may be
+        the form of other bytes.
+        """
+        key = self.key
+        if key is None or "\ufffd" in key or _OTHER_BYTES.match(key):
+            return ()
+        return (Condition(Field.KEY, Operator.EQUALS, key),)
+
+    def spans(self, lows: dict[int, int], highs: dict[int, int], most: int) -> dict[int, Span]:
+        """Return the offsets to read: all of them for a key, else as many as allowed.
+
+        They are the newest ones, or the oldest of a range of times with both ends.
+        """
+        if self.conditions():
+            most = sum(highs.values())
+        if self.times.start_ms is None or self.times.end_ms is None:
+            return newest_spans(lows, highs, most)
+        mirrored = newest_spans(
+            {n: -high for n, high in highs.items()}, {n: -low for n, low in lows.items()}, most
+        )
+        return {number: Span(-span.end, -span.start) for number, span in mirrored.items()}
 
 
 @dataclass(slots=True)
@@ -24,7 +65,7 @@ class TopicReader:
 
     connection: ClusterConnection
     topic: str
-    time_range: TimeRange
+    needed: Needed
     limits: QueryLimits
     masking: tuple[MaskingRule, ...]
     cancelled: Callable[[], bool]
@@ -32,22 +73,30 @@ class TopicReader:
     _total: int = field(init=False, default=0)
     _bytes: int = field(init=False, default=0)
     _is_complete: bool = field(init=False, default=False)
+    _cut_values: int = field(init=False, default=0)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield arrays of records as JSON, until the range or a limit is reached."""
+        times, offsets = self.needed.times, self.needed.offsets
         request = BrowseRequest(
             self.topic,
-            seek=Seek.OLDEST if self.time_range.start_ms is None else Seek.TIMESTAMP,
-            timestamp_ms=self.time_range.start_ms or 0,
-            until_ms=self.time_range.end_ms,
+            seek=Seek.OLDEST if times.start_ms is None else Seek.TIMESTAMP,
+            timestamp_ms=times.start_ms or 0,
+            until_ms=times.end_ms,
+            conditions=self.needed.conditions(),
             text_limit=self.limits.text_length,
             masking=self.masking,
         )
         lows, highs, _ = search_bounds(self.connection, request)
+        if offsets.start_ms is not None:
+            lows = {n: min(max(low, offsets.start_ms), highs[n]) for n, low in lows.items()}
+        if offsets.end_ms is not None:
+            highs = {n: max(min(high, offsets.end_ms), lows[n]) for n, high in highs.items()}
         self._total = sum(highs[number] - low for number, low in lows.items())
-        spans = newest_spans(lows, highs, self.limits.records)
-        scan = Scan(self.connection, self.topic, spans, FetchLimits())
+        spans = self.needed.spans(lows, highs, self.limits.records)
+        limits = FetchLimits(is_committed=request.is_read_committed)
         builder = RowBuilder(request, self.connection.schemas)
+        scan = Scan(self.connection, self.topic, spans, limits, builder.can_match)
         rows: list[MessageRow] = []
         while not scan.is_done and not self.cancelled():
             for part in scan.step():
@@ -73,13 +122,19 @@ class TopicReader:
             self._records,
             self._total,
             self._bytes,
-            self.time_range.start_ms,
-            self.time_range.end_ms,
+            self.needed.times.start_ms,
+            self.needed.times.end_ms,
             self._is_complete,
+            self._cut_values,
         )
 
     def _encode(self, rows: list[MessageRow]) -> bytes:
-        data = json.dumps([_plain(row) for row in rows], ensure_ascii=False)
+        plain = [_plain(row) for row in rows]
+        self._cut_values += sum(
+            row.value is not None and (row.value.is_truncated or bool(fields["d"]))
+            for row, fields in zip(rows, plain, strict=True)
+        )
+        data = json.dumps(plain, ensure_ascii=False)
         encoded = data.encode("utf-8", "replace")
         self._records += len(rows)
         self._bytes += len(encoded)
@@ -107,8 +162,24 @@ def _plain(row: MessageRow) -> dict[str, object]:
         "t": row.timestamp_ms,
         "k": _text(row.key),
         "v": _text(row.value),
-        "h": json.dumps({name: _text(value) for name, value in row.headers}, ensure_ascii=False),
+        "m": json.dumps({name: _text(value) for name, value in row.headers}, ensure_ascii=False),
+        "h": json.dumps(
+            [{"name": name, "value": _text(value)} for name, value in row.headers],
+            ensure_ascii=False,
+        ),
+        "d": row.value is not None and _is_deep(row.value.text),
     }
+
+
+def _is_deep(text: str) -> bool:
+    """Return True for a text that may be JSON which nests too deep for DuckDB."""
+    if text.count("{") + text.count("[") <= _DEPTH_MAX:
+        return False
+    depth = deepest = 0
+    for match in _BRACKETS.finditer(text):
+        depth += 1 if match[0] in "{[" else -1
+        deepest = max(deepest, depth)
+    return deepest > _DEPTH_MAX
 
 
 def _text(decoded: Decoded | None) -> str | None:

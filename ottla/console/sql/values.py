@@ -23,7 +23,7 @@ class QueryLimits:
 
     records: int = 100_000
     read_bytes: int = 64 * MIB
-    text_length: int = 20_000
+    text_length: int = 4 * MIB
     memory_bytes: int = 256 * MIB
     timeout_s: float = 30.0
     rows: int = 10_000
@@ -45,7 +45,8 @@ class TopicRead:
     """The part of a topic that was read.
 
     `total` is the number of offsets in the range of time, of which the newest `records` were read;
-    `is_complete` is False if some were left out.
+    `is_complete` is False if some were left out. `cut_values` have more characters
+    than the limit, or nest too deep: their fields are NULL.
     """
 
     topic: str
@@ -55,6 +56,7 @@ class TopicRead:
     start_ms: int | None
     end_ms: int | None
     is_complete: bool
+    cut_values: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,12 @@ import resource
 import struct
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, BinaryIO
 
 import duckdb
 
-from ottla.console.sql.pushdown import Node, TooDeep, ranges_of
+from ottla.console.sql.pushdown import OFFSET, Node, TooDeep, keys_of, ranges_of
 
 _LENGTH = struct.Struct(">I")
 _FRAME_MAX = 1 << 28
@@ -35,19 +36,25 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT",
             "UBIGINT", "HUGEINT", "UHUGEINT", "FLOAT", "DOUBLE", "BOOLEAN")  # fmt: skip
 _RAW = "\"'raw'\""
 _COLUMNS = """
-    _partition INTEGER, _offset BIGINT, _ms BIGINT, _key VARCHAR, _value VARCHAR, _headers VARCHAR
+    _partition INTEGER, _offset BIGINT, _ms BIGINT, _key VARCHAR, _value VARCHAR, _map VARCHAR,
+    _pairs VARCHAR, _is_deep BOOLEAN
 """
 _RECORD = """[{"p": "INTEGER", "o": "BIGINT", "t": "BIGINT", "k": "VARCHAR", "v": "VARCHAR",
-    "h": "VARCHAR"}]"""
+    "m": "VARCHAR", "h": "VARCHAR", "d": "BOOLEAN"}]"""
 _INSERT = f"""
-INSERT INTO {_RAW} SELECT r.p, r.o, r.t, r.k, r.v, r.h
+INSERT INTO {_RAW} SELECT r.p, r.o, r.t, r.k, r.v, r.m, r.h, r.d
 FROM (SELECT unnest(from_json(?::JSON, '{_RECORD}')) AS r)
 """  # noqa: S608 - constants
+# A map has one value for each name, the last one; the list has every header.
 _SELECT = """
 _partition, _offset, make_timestamptz(_ms * 1000) AS _time, _key, _value,
-from_json(_headers::JSON, '"MAP(VARCHAR, VARCHAR)"') AS headers
+from_json(_map::JSON, '"MAP(VARCHAR, VARCHAR)"') AS headers,
+from_json(_pairs::JSON, '[{"name": "VARCHAR", "value": "VARCHAR"}]') AS _headers
 """
-_OBJECT = "json_valid(_value) AND json_type(_value) = 'OBJECT'"
+# DuckDB fails at JSON that nests deeper than 128 levels.
+_OBJECT = (
+    "CASE WHEN _is_deep OR NOT json_valid(_value) THEN FALSE ELSE json_type(_value) = 'OBJECT' END"
+)
 
 
 class NotAllowed(Exception):
@@ -133,20 +140,27 @@ def _plan(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[str, list[di
         raise NotAllowed("write one statement")
     template = json.loads(_one(connection, "SELECT json_serialize_sql('SELECT 1')"))
 
-    def evaluate(expression: Node) -> int | None:
+    def evaluate(form: str, expression: Node) -> Any:
         template["statements"][0]["node"]["select_list"] = [expression]
         try:
             text = _one(connection, "SELECT json_deserialize_sql(?::JSON)", json.dumps(template))
-            value = f"SELECT epoch_ms(CAST(({text.rstrip(';')}) AS TIMESTAMPTZ))"
-            time_range = _one(connection, value)
+            return _one(connection, form.format(f"({text.rstrip(';')})"))
         except duckdb.Error:
             # The statement itself will report the error, or needs no range.
             return None
-        return None if time_range is None else int(time_range)
 
+    tree = statements[0]
+    times = ranges_of(tree, partial(evaluate, "SELECT epoch_ms(CAST({} AS TIMESTAMPTZ))"))
+    offsets = ranges_of(tree, partial(evaluate, "SELECT CAST(floor({}) AS BIGINT)"), OFFSET)
+    keys = keys_of(tree, partial(evaluate, "SELECT CAST({} AS VARCHAR)"))
     tables = [
-        {"name": name, "start_ms": time_range.start_ms, "end_ms": time_range.end_ms}
-        for name, time_range in ranges_of(statements[0], evaluate).items()
+        {
+            "name": name,
+            "times": (time_range.start_ms, time_range.end_ms),
+            "offsets": (offsets[name].start_ms, offsets[name].end_ms),
+            "key": keys.get(name),
+        }
+        for name, time_range in times.items()
     ]
     # Without comments and semicolons, it can be a part of another statement.
     return _one(connection, "SELECT json_deserialize_sql(?::JSON)", text), tables
@@ -218,7 +232,7 @@ def _fields(structure: Any) -> dict[str, Any]:
     """Return the fields that become columns, by a type of DuckDB or a nested structure."""
     if not isinstance(structure, dict):
         return {}
-    known = {"_partition", "_offset", "_time", "_key", "_value", "headers"}
+    known = {"_partition", "_offset", "_time", "_key", "_value", "headers", "_headers"}
     fields = {}
     for field, kind in structure.items():
         is_short = 0 < len(field) <= _FIELD_LENGTH
@@ -239,7 +253,8 @@ def _type(kind: Any) -> Any:
         return {name: _type(item) for name, item in kind.items()}
     if isinstance(kind, list):
         return [_type(item) for item in kind]
-    return {"UBIGINT": "BIGINT", "NULL": "JSON"}.get(kind, kind)
+    # Numbers beyond 63 bits may be among others that are negative.
+    return {"UBIGINT": "HUGEINT", "NULL": "JSON"}.get(kind, kind)
 
 
 def _run(

@@ -35,6 +35,7 @@ def environment() -> jinja2.Environment:
         "share": formats.share,
         "json": formats.as_json,
         "pretty": formats.pretty,
+        "visible": formats.visible,
     }
     return templates
 

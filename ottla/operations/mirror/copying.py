@@ -12,8 +12,7 @@ reported: both see points that they did not write.
 
 A mirror that follows looks for new partitions and topics, which it copies from their beginning.
 
-Not done: a record with the timestamp 0 or none gets the time of the copy. Two mirrors do not divide
-the partitions.
+Not done: two mirrors do not divide the partitions.
 """
 
 import hashlib
@@ -40,11 +39,13 @@ from ottla.operations.mirror.routes import (
     Route,
     missing_groups,
     prepare,
+    refuse_recreated,
     translate_group,
 )
 from ottla.operations.mirror.targets import cluster_id
 from ottla.operations.mirror.translation import Point
-from ottla.operations.offsets.positions import BEGINNING, Position, resolve
+from ottla.operations.mirror.untimed import WrittenRecord, send_copy, write_untimed
+from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, resolve
 from ottla.operations.stop import Stop
 
 Key = tuple[str, int]
@@ -57,6 +58,12 @@ _ATTEMPTS = 5
 _PAUSE_S = 1.0
 # As MirrorMaker, a mirror that follows waits for its target without limit.
 _PATIENT = {"delivery.timeout.ms": str(2**31 - 1), "max.block.ms": str(2**63 - 1)}
+
+
+_ENDS_AT_TIME = (
+    "The copy ends before the first record at or after the time of its end. Older records that "
+    "follow, if there are any, are copied by the next copy, which continues there."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +134,7 @@ class Mirror:
         self._refresh_at = time.monotonic() + settings.refresh_s
         # Read and sent since the last points.
         self._read: dict[Key, int] = {}
-        self._last: dict[Key, DeliveryFuture] = {}
+        self._last: dict[Key, DeliveryFuture | WrittenRecord] = {}
         self._count = 0
         self._failure: Exception | None = None
         self._patience = Patience(settings.patience_s)
@@ -196,9 +203,9 @@ class Mirror:
             has_points=settings.has_points,
         )
         if route not in self._points:
-            self._points[route] = Points(
-                self._points_log.new_points(route) if settings.has_points else ()
-            )
+            points = Points(self._points_log.new_points(route) if settings.has_points else ())
+            refuse_recreated(self._target, route, points)
+            self._points[route] = points
             self._routes[route.source] = route
         return [(route.source, number) for number in numbers]
 
@@ -273,6 +280,8 @@ class Mirror:
     def _ends(self, end: Position | None) -> dict[Key, int]:
         keys = list(self._positions)
         if end is not None:
+            if end.anchor is Anchor.TIME:
+                self._note(_ENDS_AT_TIME)
             return resolve(self._source, keys, end)
         ends = offsets.list_offsets(
             self._source,
@@ -317,7 +326,7 @@ class Mirror:
                 # A transaction begins with its first record: an idle mirror writes no markers.
                 first = consumer.poll(_POLL_S, limit=1)
                 if not any(isinstance(item, ConsumedRecord) for item in first):
-                    self._reach(first, goal)
+                    _reach(first, goal)
                     return
                 with producer.transaction():
                     self._send_all(producer, first, goal)
@@ -354,33 +363,38 @@ class Mirror:
     def _send_all(
         self, producer: Producer, events: list[ConsumedRecord | EndOfPartition], goal: Goal
     ) -> None:
-        for record in events:
-            if isinstance(record, EndOfPartition):
-                goal.reach(record)
-                continue
-            if not goal.wants(record):
-                continue
-            key = record.topic, record.partition
-            self._last[key] = producer.send(
-                self._routes[record.topic].target,
-                record.value,
-                key=record.key,
-                headers=list(record.headers) or None,
-                partition=record.partition,
-                timestamp=record.timestamp if record.timestamp > 0 else None,
-                on_delivery=self._delivered,
-            )
+        records = []
+        for event in events:
+            if isinstance(event, EndOfPartition):
+                goal.reach(event)
+            elif goal.wants(event):
+                records.append(event)
+        is_untimed = any(record.timestamp <= 0 for record in records)
+        if is_untimed and not self._settings.exactly_once:
+            # All of them: the order of a partition is kept.
+            producer.flush()
+            targets = {name: route.target for name, route in self._routes.items()}
+            self._last |= write_untimed(self._target, targets, records)
+        else:
+            if is_untimed:
+                self._note_once(
+                    "Records with the timestamp 0 or none get the time of the copy, because it is "
+                    "exactly once."
+                )
+            self._send_records(producer, records)
+        for record in records:
             self._limit.count(record, time.monotonic())
-            self._read[key] = record.offset + 1
-            self._count += 1
+            self._read[record.topic, record.partition] = record.offset + 1
+        self._count += len(records)
+
+    def _send_records(self, producer: Producer, records: list[ConsumedRecord]) -> None:
+        for record in records:
+            target = self._routes[record.topic].target
+            future = send_copy(producer, target, record, self._delivered)
+            self._last[record.topic, record.partition] = future
 
     def _delivered(self, _: RecordMetadata | None, error: Exception | None) -> None:
         self._failure = self._failure or error
-
-    def _reach(self, events: list[ConsumedRecord | EndOfPartition], goal: Goal) -> None:
-        for item in events:
-            if isinstance(item, EndOfPartition):
-                goal.reach(item)
 
     def _store(self, producer: Producer) -> None:
         """Wait for the records, then write the points that match them."""
@@ -479,3 +493,9 @@ class Mirror:
             name: translate_group(self._source, self._target, self._points, name).moved
             for name in self._settings.groups
         }
+
+
+def _reach(events: list[ConsumedRecord | EndOfPartition], goal: Goal) -> None:
+    for item in events:
+        if isinstance(item, EndOfPartition):
+            goal.reach(item)

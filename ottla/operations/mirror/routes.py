@@ -19,6 +19,7 @@ from ottla.operations.mirror.targets import (
     cluster_id,
     refuse_fewer_partitions,
     refuse_itself,
+    refuse_smaller_records,
     target_options,
 )
 from ottla.operations.mirror.translation import Point, Translation, origin_of
@@ -68,6 +69,7 @@ def prepare(
     existing = topics.describe_topic(target, route.target)
     refuse_itself(source, described, target, existing)
     refuse_fewer_partitions(described, existing)
+    refuse_smaller_records(source, route.source, target, route.target)
     if has_points:
         _create(target, route.offsets_topic, 1, _POINTS_CONFIG)
     return [row.partition for row in described.partitions]
@@ -209,9 +211,33 @@ class Points:
         known = self._points.get(partition)
         return known[-1].source_offset if known else None
 
+    def last(self) -> dict[int, Point]:
+        """Return the last point of each partition."""
+        return {partition: known[-1] for partition, known in self._points.items()}
+
     def translation(self) -> Translation:
         """Return the translation of offsets."""
         return Translation(point for known in self._points.values() for point in known)
+
+
+def refuse_recreated(target: Brokers, route: Route, points: Points) -> dict[int, int]:
+    """Return the end of each partition of the target that has a point.
+
+    Raises ConfigError if a point is after the end: the target was created again, and a copy that
+    resumes there would lack all earlier records.
+    """
+    last = points.last()
+    keys = {(route.target, partition): offsets.LATEST for partition in last}
+    ends = {key[1]: row.offset for key, row in offsets.list_offsets(target, keys).items()}
+    for partition, point in sorted(last.items()):
+        if point.target_offset > ends[partition]:
+            raise ConfigError(
+                f"{route.target}-{partition} ends at offset {ends[partition]}, but the copy of "
+                f"{route.source!r} had reached offset {point.target_offset}: the target was created "
+                "again, and lacks the records before. To copy all records again, delete the "
+                f"topic {route.offsets_topic!r}, too."
+            )
+    return ends
 
 
 class PointsLog:

@@ -114,6 +114,19 @@ def strategy_of(text: str, now_ms: int) -> tuple[Strategy, int]:
     return _STRATEGIES[position.anchor], position.value
 
 
+def resolve_end(
+    brokers: Brokers, partitions: Sequence[Key], end: Position
+) -> tuple[dict[Key, int], int | None]:
+    """Return the offset at which reading ends in each partition, and the time (ms) from which on
+    records are left out, or None.
+
+    An end that is a time is no offset: records after the first one at that time may be older.
+    """
+    if end.anchor is Anchor.TIME:
+        return resolve(brokers, partitions, Position(Anchor.END)), end.value
+    return resolve(brokers, partitions, end), None
+
+
 def resolve(brokers: Brokers, partitions: Sequence[Key], position: Position) -> dict[Key, int]:
     """Return the offset of a position in each partition, limited to the offsets that exist."""
     # Without a stored position, reading starts at the beginning.

@@ -103,13 +103,15 @@ class RemoteSearch:
 
     def _query(self, number: int) -> list[tuple[str, object]]:
         search, position = self._search, self._left[number]
+        # A broker looks at the time of each record, up to the end of its log.
+        is_timed = search.until_ms is not None
         # The broker's time index finds the start, and skips older batches by their headers.
         is_new = position == search.ranges[number][0]
         return search_query(
             (search.topic, number),
             (
                 f"@{search.from_ms}" if search.from_ms >= 0 and is_new else position,
-                search.ranges[number][1],
+                f"@{search.until_ms}" if is_timed else search.ranges[number][1],
             ),
             search.conditions,
             limit=search.limit - self._matches if search.limit else 0,

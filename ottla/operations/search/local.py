@@ -76,4 +76,7 @@ class LocalSearch:
     def _matches(self, event: ConsumedRecord) -> bool:
         if 0 <= event.timestamp < self._search.from_ms:
             return False
+        until_ms = self._search.until_ms
+        if until_ms is not None and event.timestamp >= until_ms:
+            return False
         return self._matcher.matches(event.key, event.value, event.headers)

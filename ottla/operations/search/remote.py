@@ -24,11 +24,11 @@ class Match(NamedTuple):
 
 def search_query(
     partition: tuple[str, int],
-    span: tuple[int | str, int],
+    span: tuple[int | str, int | str],
     conditions: Sequence[Condition],
     *,
     limit: int = 0,
-    read_committed: bool = False,
+    read_committed: bool = True,
 ) -> list[tuple[str, object]]:
     """Return the parameters of a search in one partition, between two positions."""
     parameters: list[tuple[str, object]] = [
@@ -40,8 +40,8 @@ def search_query(
     ]
     if conditions:
         parameters.append(("where", filter_text(conditions)))
-    if read_committed:
-        parameters.append(("isolation", "read_committed"))
+    isolation = "read_committed" if read_committed else "read_uncommitted"
+    parameters.append(("isolation", isolation))
     return parameters
 
 

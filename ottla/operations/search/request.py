@@ -14,14 +14,16 @@ OnMatch = Callable[[ConsumedRecord], None]
 class Search:
     """A search in ranges of offsets, by partition; the ends are exclusive.
 
-    Records that are older than `from_ms` do not match (-1: all ages). A `limit` of 0 means none.
+    Records older than `from_ms` (-1: all ages), or not older than `until_ms`, do not match.
+    A `limit` of 0 means none.
     """
 
     topic: str
     ranges: dict[int, tuple[int, int]]
     conditions: tuple[Condition, ...] = ()
     from_ms: int = -1
-    read_committed: bool = False
+    until_ms: int | None = None
+    read_committed: bool = True
     limit: int = 0
 
 

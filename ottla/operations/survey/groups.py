@@ -67,6 +67,7 @@ class Membership:
     members: int
     topics: frozenset[str]
     assignor: str = ""
+    assigned: frozenset[Key] = frozenset()
 
 
 def memberships_of(
@@ -136,8 +137,9 @@ def _ask_consumer(names: list[str], brokers: Brokers, node: int) -> dict[str, Me
 
 
 def _membership(group: Group, assignor: str = "") -> Membership:
-    topics = {topic for member in group.members for topic, _ in member.assignment}
-    return Membership(len(group.members), frozenset(topics), assignor)
+    assigned = frozenset(key for member in group.members for key in member.assignment)
+    topics = frozenset(topic for topic, _ in assigned)
+    return Membership(len(group.members), topics, assignor, assigned)
 
 
 def _by_coordinator(

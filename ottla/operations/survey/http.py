@@ -6,7 +6,8 @@ from urllib.parse import urlsplit, urlunsplit
 from ottla.base.errors import OttlaError
 from ottla.net.web_requests import RejectedRequest, WebRequest, read_lines
 
-_LINE_BYTES_MAX = 16 << 20
+# A record of 64 MiB, with escapes.
+_LINE_BYTES_MAX = 256 << 20
 
 
 class HttpError(OttlaError):

@@ -64,6 +64,11 @@ def bounds_of(connection: ClusterConnection, leaders: Mapping[Key, int]) -> Boun
     )
 
 
+def starts_of(connection: ClusterConnection, leaders: Mapping[Key, int]) -> dict[Key, int]:
+    """Return the log start offsets of some partitions."""
+    return _offsets(connection, leaders, EARLIEST, {key: key for key in leaders}) if leaders else {}
+
+
 def ends_of(connection: ClusterConnection, leaders: Mapping[Key, int]) -> dict[Key, int]:
     """Return the current high watermarks of some partitions."""
     return _offsets(connection, leaders, LATEST, {key: key for key in leaders})

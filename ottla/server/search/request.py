@@ -52,7 +52,7 @@ class SearchRequest:
     start: Position = Position(Anchor.BEGINNING)
     end: Position = Position(Anchor.END)
     filters: Filters = field(default_factory=Filters)
-    read_committed: bool = False
+    read_committed: bool = True
     limit: int = _LIMIT
     value_limit: int = 0
 
@@ -83,9 +83,7 @@ def parse_search(query: str) -> SearchRequest:
         start=_position("from", single.get("from", Anchor.BEGINNING.value)),
         end=_position("to", single.get("to", Anchor.END.value)),
         filters=filters,
-        read_committed=_choice(
-            "isolation", single.get("isolation", "read_uncommitted"), _ISOLATION
-        ),
+        read_committed=_choice("isolation", single.get("isolation", "read_committed"), _ISOLATION),
         limit=_number("limit", single.get("limit", str(_LIMIT))),
         value_limit=_number("value_limit", single.get("value_limit", "0")),
     )

@@ -49,6 +49,7 @@ class PartitionScan:
     readable_end: int
     matcher: Matcher
     from_ms: int = -1
+    until_ms: int | None = None
     # 0: no limit.
     limit: int = 0
     value_limit: int = 0
@@ -122,8 +123,9 @@ def _scan_batch(
             continue
         count += 1
         scan.totals.records += 1
-        is_recent = record.timestamp < 0 or record.timestamp >= scan.from_ms
-        if is_recent and scan.matcher.matches(record.key, record.value, record.headers):
+        if _is_in_time(scan, record.timestamp) and scan.matcher.matches(
+            record.key, record.value, record.headers
+        ):
             scan.totals.matches += 1
             scan.next_offset = record.offset + 1
             yield rows.match(scan.topic, scan.partition, record, kind, scan.value_limit)
@@ -131,6 +133,12 @@ def _scan_batch(
                 return
         elif not count % _RECORDS_AT_ONCE:
             yield b""
+
+
+def _is_in_time(scan: PartitionScan, timestamp: int) -> bool:
+    """Return True if a record may match by its own time; records without a time may."""
+    is_early = scan.until_ms is None or timestamp < scan.until_ms
+    return is_early and (timestamp < 0 or timestamp >= scan.from_ms)
 
 
 def _problem(scan: PartitionScan, header: BatchHeader, error: ApiError) -> bytes:

@@ -75,7 +75,9 @@ class Search:
         try:
             limits = partition.log.log_start_offset, leading.readable_end(partition, isolation)
             start = _offset(partition.log, request.start, *limits)
-            end = _offset(partition.log, request.end, *limits)
+            # A time is no end: older records may follow the first one at that time.
+            is_timed = request.end.anchor is Anchor.TIME
+            end = limits[1] if is_timed else _offset(partition.log, request.end, *limits)
         except StorageError as error:
             raise as_api_error(error) from error
         return PartitionScan(
@@ -86,6 +88,7 @@ class Search:
             readable_end=limits[1],
             matcher=self._matcher,
             from_ms=request.start.value if request.start.anchor is Anchor.TIME else -1,
+            until_ms=request.end.value if request.end.anchor is Anchor.TIME else None,
             limit=request.limit,
             value_limit=request.value_limit,
             totals=self._totals,

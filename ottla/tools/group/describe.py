@@ -1,11 +1,14 @@
 """`ottla group describe GROUP…`: committed offsets, end offsets, lag, and members."""
 
+from collections import Counter
 from typing import Any
 
 import click
 
 from ottla.client.admin import groups, offsets
+from ottla.client.admin.offsets import EARLIEST
 from ottla.client.brokers import Brokers
+from ottla.operations.lag.uncommitted import uncommitted_keys
 from ottla.operations.offsets.ends import known_ends
 from ottla.operations.offsets.groups import describe_group
 from ottla.tools import options
@@ -46,8 +49,18 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
     """Return the partitions that a group has committed or is assigned, with lag and owner."""
     committed = offsets.committed_offsets(brokers, group.group_id)
     owners = {key: member for member in group.members for key in member.assignment}
-    keys = sorted({*committed, *owners})
+    topics = {topic for topic, _ in (*committed, *owners)}
+    leaders = brokers.retry(lambda: brokers.known_leaders(topics, skips_unknown=True))
+    sizes = Counter(topic for topic, _ in leaders)
+    missing = uncommitted_keys(
+        [key for key, row in committed.items() if row.offset >= 0],
+        owners,
+        sizes,
+        group.protocol_type,
+    )
+    keys = sorted({*committed, *owners, *missing})
     ends = known_ends(brokers, keys)
+    starts = known_ends(brokers, missing, EARLIEST)
     rows = []
     for key in keys:
         # The coordinator reports -1 if no offset is committed.
@@ -61,7 +74,7 @@ def offset_rows(brokers: Brokers, group: groups.Group) -> list[dict[str, Any]]:
                 "partition": key[1],
                 "current_offset": None if current < 0 else current,
                 "log_end_offset": end,
-                "lag": None if end is None or current < 0 else max(end - current, 0),
+                "lag": _lag(end, starts.get(key) if current < 0 else current),
                 "consumer_id": owner.member_id if owner else None,
                 "host": owner.host if owner else None,
                 "client_id": owner.client_id if owner else None,
@@ -85,3 +98,7 @@ def _member_rows(group: groups.Group) -> list[dict[str, Any]]:
         }
         for member in group.members
     ]
+
+
+def _lag(end: int | None, position: int | None) -> int | None:
+    return None if end is None or position is None else max(end - position, 0)

@@ -42,6 +42,8 @@ def copy_topic(
         start=start or BEGINNING,
         end=end,
         bytes_per_s=options["throttle"],
+        # A batch that fits only when it is compressed has to fit in the target, too.
+        producer={"compression.type": "lz4"},
     )
     with StopSignals(patience_s=PATIENCE_S) as stop:
         mirror = Mirror(source, target, [route], settings, note)

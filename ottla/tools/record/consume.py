@@ -12,7 +12,14 @@ from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.raw.goal import Goal
 from ottla.client.transport import TopicPartition
-from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
+from ottla.operations.offsets.positions import (
+    BEGINNING,
+    Anchor,
+    Position,
+    parse_range,
+    resolve,
+    resolve_end,
+)
 from ottla.tools import options
 from ottla.tools.escapes import unescape
 from ottla.tools.output import Output, ProgressBar
@@ -127,8 +134,8 @@ def _read_partitions(
         raise click.UsageError("`stored` needs a group: name it with --group")
     keys = _partitions(brokers, request)
     starts = resolve(brokers, keys, start)
-    stops = resolve(brokers, keys, end) if end is not None else None
-    goal = Goal(count=request.count, at_end=request.exit_at_end, stops=stops)
+    stops, until_ms = resolve_end(brokers, keys, end) if end is not None else (None, None)
+    goal = Goal(count=request.count, at_end=request.exit_at_end, stops=stops, until_ms=until_ms)
     goal.assign(starts)
     with (
         RecordConsumer(brokers.bootstrap, settings=_settings(brokers, request)) as consumer,

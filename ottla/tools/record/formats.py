@@ -81,7 +81,10 @@ def plain_format(delimiter: bytes, key_delimiter: bytes | None, *, null: bytes =
 
 
 def json_format(record: ConsumedRecord) -> bytes:
-    """Return kcat's JSON envelope on one line; bytes that are not UTF-8 are added as base64."""
+    """Return kcat's JSON envelope on one line; bytes that are not UTF-8 are added as base64.
+
+    `headers_base64` has the values of all headers, if one of them is not UTF-8.
+    """
     envelope: dict[str, object] = {
         "topic": record.topic,
         "partition": record.partition,
@@ -95,6 +98,11 @@ def json_format(record: ConsumedRecord) -> bytes:
             for name, value in record.headers
             for part in (name, None if value is None else value.decode(errors="replace"))
         ]
+        values = [value for _, value in record.headers]
+        if not all(value is None or _is_utf8(value) for value in values):
+            envelope["headers_base64"] = [
+                None if value is None else base64.b64encode(value).decode() for value in values
+            ]
     for name, data in (("key", record.key), ("payload", record.value)):
         envelope[name] = None if data is None else data.decode(errors="replace")
         if data is not None and not _is_utf8(data):

@@ -13,7 +13,14 @@ from ottla.base.search.matching import Matcher
 from ottla.client.admin import offsets, topics
 from ottla.client.brokers import Brokers
 from ottla.client.raw.consumer import ConsumedRecord
-from ottla.operations.offsets.positions import BEGINNING, Anchor, Position, parse_range, resolve
+from ottla.operations.offsets.positions import (
+    BEGINNING,
+    Anchor,
+    Position,
+    parse_range,
+    resolve,
+    resolve_end,
+)
 from ottla.operations.search.brokers import RemoteSearch
 from ottla.operations.search.local import LocalSearch
 from ottla.operations.search.request import Result, Search
@@ -81,7 +88,7 @@ def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
         check_partition(name, number, numbers)
     keys = [(name, number) for number in sorted(set(options["partitions"]) or numbers)]
     starts = resolve(brokers, keys, start or BEGINNING)
-    ends = resolve(brokers, keys, end or Position(Anchor.END))
+    ends, until_ms = resolve_end(brokers, keys, end or Position(Anchor.END))
     if options["read_committed"]:
         level = offsets.READ_COMMITTED
         stable = offsets.list_offsets(
@@ -102,6 +109,7 @@ def _request(brokers: Brokers, name: str, options: dict[str, Any]) -> Search:
             ignore_case=options["ignore_case"],
         ).conditions(),
         from_ms=start.value if start is not None and from_time else -1,
+        until_ms=until_ms,
         read_committed=options["read_committed"],
         limit=options["count"] or 0,
     )

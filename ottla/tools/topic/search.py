@@ -29,9 +29,8 @@ _FORMAT = "%t[%p] %o: %k %s\\n"
 @click.option("-p", "--partition", "partitions", type=options.number_of_partition, multiple=True,
               help="Only this partition; may be repeated.")  # fmt: skip
 @click.option("-c", "--count", type=click.IntRange(min=1), help="Stop after this many matches.")
-@click.option(
-    "--read-committed", is_flag=True, help="Skip records of open and aborted transactions."
-)
+@click.option("--read-committed/--read-uncommitted", default=True, show_default=True,
+              help="Skip records of open and aborted transactions, or find them, too.")  # fmt: skip
 @click.option("-f", "--format", default=_FORMAT, help="As for `ottla consume`.")
 @click.option("--http", metavar="HOST:PORT",
               help="The HTTP address of a single broker (default: each broker's metrics.listener).")  # fmt: skip

@@ -155,6 +155,9 @@ def test_too_large_record_is_an_error(run: Any) -> None:
     done = run("produce", "t", "-D", ",", stdin=b"x" * 5000)
     assert (done.code, "larger than max.message.bytes" in done.errors) == (1, True)
     done = run("produce", "t", "-D", ",", stdin=b"x" * 2_000_000)
+    assert (done.code, "larger than max.message.bytes" in done.errors) == (1, True)
+    limit = "message.max.bytes=1000000"
+    done = run("produce", "t", "-X", limit, "-D", ",", stdin=b"x" * 2_000_000)
     assert (done.code, "2000000 bytes is more than librdkafka's" in done.errors) == (1, True)
 
 

@@ -8,7 +8,9 @@ If the HTTP ports of the leaders are known and enabled, the brokers search upwar
 partition by partition (`remote.py`); the console continues where they refuse.
 """
 
+import base64
 import heapq
+import sys
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from dataclasses import dataclass, field
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
+from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.masking import MaskingRule
 from ottla.console.model.messages.remote import Passed, RemoteSearch, remote_search
 from ottla.console.model.messages.rows import RowBuilder
@@ -91,6 +94,8 @@ def read_message(
         key_format=shown.key,
         value_format=shown.value,
         decodes_schemas=shown.decodes_schemas,
+        # The caller has chosen the record, whatever became of its transaction.
+        is_read_committed=False,
         masking=tuple(masking),
     )
     rows = browse(connection, request).rows
@@ -100,6 +105,27 @@ def read_message(
             "is a transaction marker, or it does not exist yet"
         )
     return rows[0]
+
+
+def read_value(
+    connection: ClusterConnection,
+    topic: str,
+    partition: int,
+    offset: int,
+    *,
+    masking: Sequence[MaskingRule] = (),
+) -> bytes:
+    """Return the whole value of a record as bytes, empty for a tombstone; errors as above."""
+    row = read_message(
+        connection,
+        topic,
+        partition,
+        offset,
+        masking=masking,
+        text_limit=sys.maxsize,
+        shown=ShownFormats(value=Format.BASE64, decodes_schemas=False),
+    )
+    return b"" if row.value is None else base64.b64decode(row.value.text)
 
 
 @dataclass(slots=True)
@@ -391,10 +417,7 @@ def search_bounds(
             ErrorCode.LEADER_NOT_AVAILABLE,
             f"No selected partition of {request.topic!r} has a running leader: start its brokers.",
         )
-    if request.until_ms is not None:
-        for key, row in find_offsets(connection, leaders, request.until_ms).items():
-            if row.offset >= 0 and key[1] in highs:
-                highs[key[1]] = min(highs[key[1]], row.offset)
+    # `until_ms` is no end: after the first record at that time there may be older ones.
     nodes = {key[1]: node for key, node in leaders.items() if key[1] in lows}
     if request.positions:
         return (*_continued(request, lows, highs), nodes)

@@ -30,7 +30,8 @@ class Decoded:
     """A key, value or header; `format` is never AUTO, and `text` is cut after `text_limit`
     characters.
 
-    JSON is compact as it was written; the pages indent it. `size_bytes` is the stored size.
+    JSON is as it was written; the pages indent it. `size_bytes` is the stored size. `schema_id` is
+    in front of a value in the wire format of schema registries; the text of JSON is without it.
     `schema` names the schema of a registry with which it was read, or why it was not; else empty.
     """
 
@@ -38,17 +39,24 @@ class Decoded:
     text: str
     size_bytes: int
     is_truncated: bool = False
+    schema_id: int | None = None
     schema: str = ""
 
 
 def decode(raw: bytes, chosen: Format = Format.AUTO, *, text_limit: int = 10_000) -> Decoded:
     """Return bytes as text; a format that does not fit falls back to HEX. Pure."""
+    schema_id: int | None = None
+    text: str | None
     if chosen is Format.AUTO:
-        chosen = _recognize(raw)
-    text = _DECODERS[chosen](raw, text_limit)
+        schema_id, chosen = _recognize(raw)
+    if schema_id is not None and chosen is Format.JSON:
+        text = raw[_FRAME_BYTES:].decode()
+    else:
+        text = _DECODERS[chosen](raw, text_limit)
     if text is None:
         chosen, text = Format.HEX, _hex(raw, text_limit)
-    return Decoded(chosen, text[:text_limit], len(raw), is_truncated=len(text) > text_limit)
+    is_cut = len(text) > text_limit
+    return Decoded(chosen, text[:text_limit], len(raw), is_cut, schema_id)
 
 
 def decode_optional(
@@ -58,20 +66,21 @@ def decode_optional(
     return None if raw is None else decode(raw, chosen, text_limit=text_limit)
 
 
-def _recognize(raw: bytes) -> Format:
-    text = _plain_text(raw)
-    if text is not None:
-        return Format.JSON if text.lstrip()[:1] in ("{", "[") and _is_json(text) else Format.TEXT
-    return _BY_SIZE.get(len(raw), Format.HEX)
-
-
-def _plain_text(raw: bytes) -> str | None:
-    """Return UTF-8 without control characters, or None."""
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if _CONTROL.search(text) else text
+def _recognize(raw: bytes) -> tuple[int | None, Format]:
+    """Return the id of a schema, if there is one, and the format."""
+    if raw[:1] == WIRE_PREFIX and len(raw) > _FRAME_BYTES:
+        schema_id = int.from_bytes(raw[1:_FRAME_BYTES], "big")
+        text = _text(raw[_FRAME_BYTES:], 0)
+        if text is not None and text.lstrip()[:1] in ("{", "[") and _is_json(text):
+            return schema_id, Format.JSON
+        if schema_id < _SCHEMA_ID_LIMIT and len(raw) not in _BY_SIZE:
+            return schema_id, Format.HEX
+    text = _text(raw, 0)
+    # Integers have bytes that are control characters.
+    if text is None or (len(raw) in _BY_SIZE and CONTROLS.search(text)):
+        return None, _BY_SIZE.get(len(raw), Format.HEX)
+    is_json = text.lstrip()[:1] in ("{", "[") and _is_json(text)
+    return None, Format.JSON if is_json else Format.TEXT
 
 
 def _is_json(text: str) -> bool:
@@ -107,8 +116,15 @@ def _base64(raw: bytes, limit: int) -> str:
     return base64.b64encode(raw[: limit + 3]).decode()
 
 
-# Tab, line feed and carriage return are text.
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+"""Characters that pages show by their codes; tab, line feed and carriage return are text."""
+WIRE_PREFIX = b"\x00"
+"""The first byte of a value with the id of a schema, in four bytes, in front of it."""
+_FRAME_BYTES = 5
+# Ids of registries are small; other numbers are binary data that begins with a zero byte.
+_SCHEMA_ID_LIMIT = 1 << 24
 _BY_SIZE = {8: Format.INT64, 4: Format.INT32}
 _DECODERS: Mapping[Format, Callable[[bytes, int], str | None]] = {
     Format.JSON: _json,

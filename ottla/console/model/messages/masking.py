@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.base.text.json_paths import JsonPath, malformed
+from ottla.base.text.json_text import parse_nodes, replaced
 from ottla.base.text.patterns import Expression
 
 MASK = "******"
@@ -108,12 +109,16 @@ def _content_mask(rule: MaskingRule) -> _Mask:
 
     def mask(raw: bytes) -> bytes:
         try:
-            document = json.loads(raw)
+            text = raw.decode()
+            json.loads(text)
         except (ValueError, RecursionError):
             # It could contain the field in another form.
             return MASK.encode()
-        path.replace(document, lambda value: hide(value if isinstance(value, str) else ""))
-        return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
+        return replaced(text, parse_nodes(text, json.loads), path, change).encode()
+
+    def change(token: str) -> str:
+        value = json.loads(token) if token.startswith('"') else ""
+        return json.dumps(hide(value), ensure_ascii=False)
 
     return mask
 

@@ -52,7 +52,10 @@ class RowBuilder:
             timestamp_type=_timestamp_type(record, is_log_append_time),
             key=self._shown(record.key, key, key_schema, request.key_format),
             value=self._shown(record.value, value, value_schema, request.value_format),
-            headers=tuple((name, decode_optional(raw, text_limit=limit)) for name, raw in headers),
+            headers=tuple(
+                (name, decode_optional(raw, request.header_format, text_limit=limit))
+                for name, raw in headers
+            ),
             size_bytes=size_of(record),
         )
 
@@ -73,7 +76,8 @@ class RowBuilder:
         decoded = decode_optional(raw, chosen, text_limit=self._request.text_limit)
         if decoded is None or not schema or stored is None:
             return decoded
-        return replace(decoded, size_bytes=len(stored), schema=schema)
+        schema_id = int.from_bytes(stored[1:5], "big")
+        return replace(decoded, size_bytes=len(stored), schema_id=schema_id, schema=schema)
 
 
 def size_of(record: Record) -> int:

@@ -10,11 +10,13 @@ from functools import partial
 from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ErrorCode
+from ottla.client.admin.offsets import EARLIEST
 from ottla.client.admin.topics import Topic
 from ottla.client.brokers import Brokers
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import leaders_of, read_topic
 from ottla.operations.survey.nodes import ask_nodes
+from ottla.operations.survey.offsets import find_offsets
 from ottla.operations.survey.records import Fetched, FetchLimits, fetch
 from ottla.wire.records.batch import BatchHeader
 from ottla.wire.records.control import ControlType, control_type
@@ -148,8 +150,9 @@ class Scan:
         span = self.spans[number]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             # Retention has deleted the beginning, or a truncation the end.
-            later = max(self.positions[number], data.log_start_offset)
-            self.positions[number] = later if later > self.positions[number] else span.end
+            start = self._first_offset(number, data.log_start_offset)
+            if start >= 0:
+                self.positions[number] = start if start > self.positions[number] else span.end
             return
         if data.error_code:
             return
@@ -170,6 +173,14 @@ class Scan:
         if self.positions[number] == before and is_first:
             # The rest of the span contains no record: compaction has removed it.
             self.positions[number] = span.end
+
+    def _first_offset(self, number: int, known: int) -> int:
+        """Return the first offset of a partition; Kafka's brokers leave it out of errors."""
+        if known >= 0:
+            return known
+        key = (self.topic, number)
+        rows = find_offsets(self.connection, {key: self._leaders.get(number, -1)}, EARLIEST)
+        return rows[key].offset if key in rows else -1
 
     def _committed_batches(self, data: Fetched) -> Iterator[tuple[int, BatchHeader]]:
         """Yield all batches, or only the committed ones; control batches become empty."""

@@ -12,6 +12,7 @@ from ottla.console.model.messages.values import Cancelled, never
 from ottla.operations.survey.connections import ClusterConnection
 from ottla.operations.survey.metadata import leaders_of, read_topic
 from ottla.operations.survey.offsets import find_offsets
+from ottla.operations.survey.records import FetchLimits
 
 KEYS_LIMIT = 200_000
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -53,16 +54,18 @@ def read_statistics(
     name: str,
     *,
     scan_limit: int = 100_000,
+    is_read_committed: bool = True,
     cancelled: Cancelled = never,
 ) -> TopicStatistics:
     """Scan the newest records of a topic; memory is bounded by the number of distinct keys.
+    Records of open and aborted transactions are left out unless `is_read_committed` is False.
 
     A cancelled scan returns the statistics of the records that it has read.
     """
     topic = read_topic(connection, name)
     leaders = leaders_of(topic)
     starts = find_offsets(connection, leaders, EARLIEST)
-    ends = find_offsets(connection, leaders, LATEST)
+    ends = find_offsets(connection, leaders, LATEST, is_committed=is_read_committed)
     share = max(1, scan_limit // max(1, len(leaders)))
     spans = {
         key[1]: Span(max(starts[key].offset, row.offset - share), row.offset)
@@ -70,7 +73,8 @@ def read_statistics(
         if key in starts
     }
     total = sum(row.offset - starts[key].offset for key, row in ends.items() if key in starts)
-    scan = Scan(connection, name, {n: span for n, span in spans.items() if span.start < span.end})
+    spans = {n: span for n, span in spans.items() if span.start < span.end}
+    scan = Scan(connection, name, spans, FetchLimits(is_committed=is_read_committed))
     counts = _Counts()
     while not scan.is_done and not cancelled():
         for part in scan.step():
@@ -107,8 +111,10 @@ class _Counts:
             self._add_key(part.partition, record.key)
             self.tombstones += record.value is None
             if record.timestamp >= 0:
-                self.first_ms = min(record.timestamp, self.first_ms or record.timestamp)
-                self.last_ms = max(record.timestamp, self.last_ms or record.timestamp)
+                first_ms, last_ms = self.first_ms, self.last_ms
+                at_ms = record.timestamp
+                self.first_ms = at_ms if first_ms is None else min(at_ms, first_ms)
+                self.last_ms = at_ms if last_ms is None else max(at_ms, last_ms)
 
     def _add_key(self, partition: int, key: bytes | None) -> None:
         if key is None:

@@ -53,8 +53,9 @@ class BrowseRequest:
     conditions: tuple[Condition, ...] = ()
     key_format: Format = Format.AUTO
     value_format: Format = Format.AUTO
+    header_format: Format = Format.AUTO
     text_limit: int = 10_000
-    is_read_committed: bool = False
+    is_read_committed: bool = True
     positions: tuple[tuple[int, int], ...] = ()
     masking: tuple[MaskingRule, ...] = ()
     decodes_schemas: bool = True

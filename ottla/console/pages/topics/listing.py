@@ -82,7 +82,8 @@ def _new_topic(form: Fields) -> NewTopic:
 PAGES = (
     Page("/topics", "topics.html", show_topics, "topics", refresh_s=5),
     Page(
-        "/topics/new",
+        # Not below /topics: a topic may have any name there.
+        "/create-topic",
         "topic_new.html",
         show_new,
         "topics",

@@ -1,6 +1,7 @@
 """The messages of a topic: browse, search with progress, live tail, download, one message."""
 
 import json
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,16 +15,18 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
     MessageRow,
+    SearchEvent,
     Seek,
     browse,
     read_message,
+    read_value,
     search,
     tail,
 )
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.values import ShownFormats
 from ottla.console.page import Download, Events, NotFound, Page, Source, View
-from ottla.console.spreadsheets import csv_line
+from ottla.console.spreadsheets import csv_line, harmless
 from ottla.operations.numbers import INT_MAX, natural_number
 from ottla.operations.survey.metadata import read_topic
 
@@ -37,7 +40,9 @@ _PAGE_SCAN_LIMIT = 20_000
 _PAGE_TIMEOUT_S = 5.0
 _SEARCH_LIMIT = 500
 _SEARCH_TIMEOUT_S = 3600.0
-_DOWNLOAD_LIMIT = 10_000
+_DOWNLOAD_STEP = 2_000
+# A spreadsheet would run the text as a formula, so an apostrophe is in front of it.
+_APOSTROPHE = "-with-apostrophe"
 
 
 def show_messages(view: View) -> Mapping[str, Any]:
@@ -72,24 +77,10 @@ def show_message(view: View) -> Mapping[str, Any]:
     query = view.query
     key_format = _option(Format, query.text("key_format", Format.AUTO), "key_format")
     value_format = _option(Format, query.text("value_format", Format.AUTO), "value_format")
-    partition = natural_number(view.path["partition"], INT_MAX)
-    offset = natural_number(view.path["offset"])
-    if partition is None or offset is None:
-        raise NotFound("the address of a message has two numbers: its partition and its offset")
-    row = read_message(
-        view.cluster,
-        view.path["topic"],
-        partition,
-        offset,
-        masking=view.masking,
-        shown=ShownFormats(key_format, value_format),
-    )
-    return {
-        "topic": view.path["topic"],
-        "row": row,
-        "formats": list(Format),
-        **_formats(query),
-    }
+    topic, partition, offset = _address(view)
+    shown = ShownFormats(key_format, value_format)
+    row = read_message(view.cluster, topic, partition, offset, masking=view.masking, shown=shown)
+    return {"topic": topic, "row": row, "formats": list(Format), **_formats(query)}
 
 
 def _formats(query: Fields) -> dict[str, Any]:
@@ -98,6 +89,14 @@ def _formats(query: Fields) -> dict[str, Any]:
     return {
         "chosen": {name: text for name in names if (text := query.text(name)) not in ("", "auto")}
     }
+
+
+def _address(view: View) -> tuple[str, int, int]:
+    partition = natural_number(view.path["partition"], INT_MAX)
+    offset = natural_number(view.path["offset"])
+    if partition is None or offset is None:
+        raise NotFound("the address of a message has two numbers: its partition and its offset")
+    return view.path["topic"], partition, offset
 
 
 def stream_search(view: View) -> Events:
@@ -164,7 +163,7 @@ def browse_request(view: View) -> BrowseRequest:
         key_format=_option(Format, query.text("key_format", Format.AUTO), "key_format"),
         value_format=_option(Format, query.text("value_format", Format.AUTO), "value_format"),
         text_limit=_TEXT_LIMIT,
-        is_read_committed=query.is_checked("committed"),
+        is_read_committed=not query.is_checked("uncommitted"),
         positions=tuple(_positions(query.text("positions"))),
         masking=view.masking,
     )
@@ -260,30 +259,77 @@ def _rows(view: View, rows: tuple[MessageRow, ...]) -> Mapping[str, Any]:
     }
 
 
+def download_value(view: View) -> Download:
+    """Return the value of one record, byte for byte."""
+    topic, partition, offset = _address(view)
+    value = read_value(view.cluster, topic, partition, offset, masking=view.masking)
+    return Download(f"{topic}-{partition}-{offset}", "application/octet-stream", iter([value]))
+
+
 def _matching(view: View) -> Iterator[MessageRow]:
-    """Return the matching records; a wrong query raises now, before the file has begun."""
-    request = replace(browse_request(view), limit=_DOWNLOAD_LIMIT, timeout_s=_SEARCH_TIMEOUT_S)
-    events = search(view.cluster, replace(request, text_limit=1_000_000))
-    return (row for event in events for row in event.rows)
+    """Return all matching records; a wrong query raises now, before the file has begun."""
+    request = browse_request(view)
+    request = replace(
+        request,
+        limit=_DOWNLOAD_STEP,
+        timeout_s=_SEARCH_TIMEOUT_S,
+        text_limit=sys.maxsize,
+        key_format=_exact(request.key_format),
+        value_format=_exact(request.value_format),
+        header_format=Format.TEXT,
+    )
+    return _all_rows(view, request, search(view.cluster, request))
+
+
+def _exact(chosen: Format) -> Format:
+    """Return a format from which the bytes can be restored: text, or hexadecimal if it is none."""
+    return Format.TEXT if chosen in (Format.AUTO, Format.JSON) else chosen
+
+
+def _all_rows(
+    view: View, request: BrowseRequest, events: Iterator[SearchEvent]
+) -> Iterator[MessageRow]:
+    while True:
+        positions: tuple[tuple[int, int], ...] = ()
+        for event in events:
+            yield from event.rows
+            if event.result is not None and event.result.ended_by == "limit":
+                positions = event.result.next_positions
+        if not positions:
+            return
+        events = search(view.cluster, replace(request, positions=positions))
 
 
 def _plain(row: MessageRow) -> dict[str, Any]:
+    """Return a record; an encoding names how bytes become the text: text (UTF-8), hex, int64 …"""
     return {
         "topic": row.topic,
         "partition": row.partition,
         "offset": row.offset,
         "timestamp_ms": row.timestamp_ms,
         "key": row.key.text if row.key else None,
+        "key_encoding": row.key.format.value if row.key else None,
         "value": row.value.text if row.value else None,
-        "headers": [[name, value.text if value else None] for name, value in row.headers],
+        "value_encoding": row.value.format.value if row.value else None,
+        "headers": [
+            [name, value.text, value.format.value] if value else [name, None, None]
+            for name, value in row.headers
+        ],
     }
 
 
 def _csv_lines(rows: Iterator[MessageRow]) -> Iterator[bytes]:
-    columns = ("partition", "offset", "timestamp_ms", "key", "value", "headers")
+    columns = (
+        "partition", "offset", "timestamp_ms", "key", "key_encoding", "value", "value_encoding",
+        "headers",
+    )  # fmt: skip
     yield csv_line(columns)
     for row in rows:
-        plain = _plain(row) | {"headers": json.dumps(_plain(row)["headers"], ensure_ascii=False)}
+        plain = _plain(row)
+        plain["headers"] = json.dumps(plain["headers"], ensure_ascii=False)
+        for name in ("key", "value"):
+            if harmless(plain[name]) != plain[name]:
+                plain[f"{name}_encoding"] += _APOSTROPHE
         yield csv_line(plain[name] for name in columns)
 
 
@@ -296,4 +342,5 @@ SOURCES = (
     Source("/topics/{topic}/tail.events", stream_tail),
     Source("/topics/{topic}/messages.jsonl", download_json),
     Source("/topics/{topic}/messages.csv", download_csv),
+    Source("/topics/{topic}/messages/{partition}/{offset}/value", download_value),
 )

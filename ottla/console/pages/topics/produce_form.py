@@ -9,7 +9,7 @@ import json
 from ottla.base.errors import ConfigError
 from ottla.console import formats
 from ottla.console.fields import Fields
-from ottla.console.model.messages.decoding import Decoded, Format
+from ottla.console.model.messages.decoding import CONTROLS, WIRE_PREFIX, Decoded, Format
 from ottla.console.model.messages.values import MessageRow
 from ottla.console.model.producing import InputFormat, InputHeader, ProduceRequest
 from ottla.console.pages.topics.messages import time_field
@@ -51,10 +51,10 @@ def fields_of(row: MessageRow) -> dict[str, str]:
         )
     value, lines = row.value, "" if row.value is None else row.value.text
     has_crlf = "\r\n" in lines and not set("\r\n") & set(lines.replace("\r\n", ""))
-    if value is not None and "\r" in lines and not has_crlf:
-        value = _as_hex(value)
+    if value is not None and (_is_special(value) or ("\r" in lines and not has_crlf)):
+        value, has_crlf = _as_hex(value), False
     key = row.key
-    if key is not None and set("\r\n") & set(key.text):
+    if key is not None and (_is_special(key) or set("\r\n") & set(key.text)):
         key = _as_hex(key)
     return {
         "topic": row.topic,
@@ -135,6 +135,8 @@ def _format(form: Fields, name: str) -> InputFormat:
 def _header(name: str, value: Decoded | None) -> InputHeader:
     if value is None:
         return InputHeader(name, None)
+    if value.schema_id is not None:
+        value = _as_hex(value)
     chosen = _format_of(value)
     is_text = chosen is InputFormat.JSON
     return InputHeader(name, value.text, InputFormat.TEXT if is_text else chosen)
@@ -144,6 +146,15 @@ def _format_of(value: Decoded | None) -> InputFormat:
     return InputFormat.NULL if value is None else InputFormat(value.format.value)
 
 
+def _is_special(value: Decoded) -> bool:
+    """Return True for a text that a browser changes, and for one with a schema's id in front."""
+    is_text = value.format in (Format.TEXT, Format.JSON)
+    return is_text and (value.schema_id is not None or bool(CONTROLS.search(value.text)))
+
+
 def _as_hex(value: Decoded) -> Decoded:
-    """Return text as hex digits; a format with line ends is text or JSON."""
-    return Decoded(Format.HEX, value.text.encode().hex(), value.size_bytes)
+    """Return text or JSON as hex digits, with the schema's id in front of it."""
+    if value.format not in (Format.TEXT, Format.JSON):
+        return value
+    frame = b"" if value.schema_id is None else WIRE_PREFIX + value.schema_id.to_bytes(4, "big")
+    return Decoded(Format.HEX, (frame + value.text.encode()).hex(), value.size_bytes)

@@ -81,7 +81,12 @@ def write_share(brokers: Brokers, attempt: Attempt, write: Write | None, timeout
     share = Share(attempt, entry, None, 0, begun_at, is_recovered=False, is_first=is_first)
     name = ledger.transactional_id(attempt.task)
     if attempt.batch_id < entry.batch_id:
-        return replace(share, is_recovered=True)
+        raise ApiError(
+            ErrorCode.INVALID_TXN_STATE,
+            f"Batch {attempt.batch_id} would be skipped, because {ledger.name!r} has batch "
+            f"{entry.batch_id}: the checkpoint is older than the target. Restore the newest "
+            "checkpoint, or start with a new checkpoint and a new target.",
+        )
     if attempt.batch_id == entry.batch_id:
         decided = entry.transactions[attempt.task : attempt.task + 1]
         producer = decided[0] if decided else None

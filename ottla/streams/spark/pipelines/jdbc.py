@@ -60,6 +60,12 @@ class JdbcTable:
                 connection.rollback()
                 raise
 
+    def last_batch(self, spark: SparkSession, query_id: str) -> int:
+        """Return the number of a query's last batch in the target; -1 before the first."""
+        with self._connection(spark) as connection:
+            tables = _Statements(connection)
+            return tables.number(_LAST, [query_id], -1) if tables.is_there(_BATCHES) else -1
+
     def _take_over(self, columns: Sequence[str], batch_id: int, tables: "_Statements") -> None:
         # The transaction locks this query's row: of two runs, the second waits and then sees the
         # new number.

@@ -12,10 +12,12 @@ executors move the records:
   progress. At that moment the source `ottla-mirror`, which is `ottla` with this addition, stores
   the ends of both topics as a point.
 * New partitions are found as `ottla` finds them; a target that lacks them fails the query.
-* A second mirror of the same checkpoint is fenced, another one is not noticed.
+* A second mirror of the same checkpoint is fenced. A new checkpoint continues at the last points
+  if the target ends there, and is refused otherwise: it would copy records twice.
 * Progress, cancelling and limits (`max_records`) are Spark's.
 """
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,10 +29,9 @@ from pyspark.sql.datasource import CaseInsensitiveDict, DataSourceStreamReader, 
 from pyspark.sql.streaming.datasource import ReadLimit, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
-from ottla.client.admin.offsets import (
-    LATEST,
-    list_offsets,
-)
+from ottla.base.errors import ConfigError
+from ottla.client.admin.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.admin.topics import describe_topic
 from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.operations.mirror.routes import (
@@ -38,6 +39,7 @@ from ottla.operations.mirror.routes import (
     Route,
     prepare,
     read_points,
+    refuse_recreated,
     translate_group,
 )
 from ottla.operations.mirror.targets import KEPT, cluster_id
@@ -88,6 +90,28 @@ class Mirror:
             source.settings, target.settings = self._settings()
             prepare(source, target, self.route, follows=True)
 
+    def next_offsets(self, *, is_new: bool) -> dict[int, int]:
+        """Return the offsets of the source at which a new checkpoint continues, by partition.
+
+        Raises ConfigError if the target was created again, or has records after its last points,
+        which only the checkpoint that wrote them can continue.
+        """
+        with self.source.brokers() as source, self.target.brokers() as target:
+            source.settings, target.settings = self._settings()
+            points = Points(read_points(target, self.route, cluster_id(source))[0])
+            ends = refuse_recreated(target, self.route, points)
+        last = points.last() if is_new else {}
+        for partition, point in sorted(last.items()):
+            if ends[partition] != point.target_offset:
+                raise ConfigError(
+                    f"{self.target_topic}-{partition} has records after offset "
+                    f"{point.target_offset}, up to which it is known to be a copy of "
+                    f"{self.source_topic!r}: a new checkpoint would copy records twice. Continue "
+                    "with the checkpoint that wrote them, or delete the topics "
+                    f"{self.target_topic!r} and {self.offsets_topic!r} to copy all again."
+                )
+        return {partition: point.source_offset for partition, point in last.items()}
+
     def translate(self, group_id: str) -> dict[int, int]:
         """Translate a group's offsets in the source, and commit them in the target; return them by
         partition.
@@ -106,10 +130,25 @@ class Mirror:
         return self.source.librdkafka_settings(), self.target.librdkafka_settings()
 
 
-def mirrored(spark: SparkSession, source: TopicSource, mirror: Mirror, group: str) -> DataFrame:
-    """Return the records of a topic in the form that a mirror writes."""
+def mirrored(
+    spark: SparkSession,
+    source: TopicSource,
+    mirror: Mirror,
+    group: str,
+    starts: Mapping[int, int],
+) -> DataFrame:
+    """Return the records of a topic in the form that a mirror writes.
+
+    A new checkpoint begins at the offsets `starts`, in other partitions at the source's `start`.
+    """
     spark.dataSource.register(MirrorSource)
     options = topic_options(source, mirror.source, group) | {"includeHeaders": "true"}
+    if starts:
+        with mirror.source.brokers() as brokers:
+            count = len(describe_topic(brokers, mirror.source_topic).partitions)
+        default = EARLIEST if source.start == "earliest" else LATEST
+        rows = {str(number): starts.get(number, default) for number in range(count)}
+        options["startingOffsets"] = json.dumps({mirror.source_topic: rows})
     # The source's cluster is among the options already; the points need the others.
     own = {name: getattr(mirror, name) for name in _TOPICS} | cluster_options(mirror.target)
     options |= {f"{_PREFIX}{name}": value for name, value in own.items()}

@@ -34,6 +34,7 @@ from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.pipelines.frames import Frames
 from ottla.streams.spark.pipelines.jdbc import password
 from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
+from ottla.streams.spark.pipelines.progress import check_progress
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of, prepare, start_sink
 from ottla.streams.spark.query.failures import QueryError, explain
 from ottla.streams.spark.query.reports import progress_of, total
@@ -222,10 +223,17 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
     sink_settings = SinkSettings(
         settings.access, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
     )
+    checkpoints = {
+        name: check_progress(spark, sink, sink_settings) for name, sink in pipeline.sinks.items()
+    }
     try:
         for name, sink in pipeline.sinks.items():
             group = f"{pipeline.name}-{name}"
-            frame, mirror = _frame(pipeline, spark, sink, settings, group)
+            if isinstance(sink, MirrorSink):
+                is_new = checkpoints[name].is_new
+                frame, mirror = _mirror(pipeline, spark, sink, settings, group, is_new=is_new)
+            else:
+                frame, mirror = _frame(pipeline, spark, sink, settings, group), None
             query = start_sink(frame, sink, group, sink_settings)
             run.sinks[name] = SinkRun(sink, query, mirror)
     except BaseException:
@@ -242,15 +250,27 @@ def _check(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> No
 
 def _frame(
     pipeline: Pipeline, spark: SparkSession, sink: Sink, settings: RunSettings, group: str
-) -> tuple[DataFrame, Mirror | None]:
+) -> DataFrame:
     """Return the frame that a sink writes; its sources show their progress as a group of their own."""
-    if isinstance(sink, MirrorSink):
-        source = pipeline.sources[sink.origin.text]
-        assert isinstance(source, TopicSource)
-        mirror = Mirror.of(source, sink, settings.access)
-        mirror.prepare()
-        return mirrored(spark, source, mirror, group), mirror
     frames = Frames(spark, pipeline, settings.access, Problems(), group)
     frame = frames.get(sink.origin.text)
     assert frame is not None
-    return frame, None
+    return frame
+
+
+def _mirror(
+    pipeline: Pipeline,
+    spark: SparkSession,
+    sink: MirrorSink,
+    settings: RunSettings,
+    group: str,
+    *,
+    is_new: bool,
+) -> tuple[DataFrame, Mirror]:
+    """Return the records that a mirror writes; with a new checkpoint, those after its last points."""
+    source = pipeline.sources[sink.origin.text]
+    assert isinstance(source, TopicSource)
+    mirror = Mirror.of(source, sink, settings.access)
+    mirror.prepare()
+    starts = mirror.next_offsets(is_new=is_new)
+    return mirrored(spark, source, mirror, group, starts), mirror

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from ottla.base.errors import ConfigError
 from ottla.streams.layout.layout import Layout, SubTopology
 from ottla.streams.spark.connector.ranges import Offsets, from_json, to_json
+from ottla.streams.spark.query.folders import HadoopFolder
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.topology import (
     ProcessorNode,
@@ -81,9 +82,7 @@ class Checkpoint:
 
     def __init__(self, spark: SparkSession, location: str) -> None:
         self.location = location
-        # Use Hadoop's file systems, which are part of Spark: the folder may be on any of them.
-        self._jvm: Any = spark._jvm
-        self._configuration = spark.sparkContext._jsc.hadoopConfiguration()
+        self._folder = HadoopFolder(spark, location)
 
     def partitions(self) -> list[int]:
         """Return the number of partitions of each sub-topology with state here; empty for a new
@@ -115,29 +114,12 @@ class Checkpoint:
             int(document["shuffle_partitions"]), from_json(document.get("starts", {}))
         )
 
-    def _path(self) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.location.rstrip('/')}/{_FILE}")
-
     def _read(self) -> dict[str, Any] | None:
-        path = self._path()
-        files = path.getFileSystem(self._configuration)
-        if not files.exists(path):
-            return None
-        stream = files.open(path)
-        try:
-            text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
-        result: dict[str, Any] = json.loads(text)
-        return result
+        text = self._folder.read(_FILE)
+        return None if text is None else json.loads(text)
 
     def _write(self, document: dict[str, Any]) -> None:
-        path = self._path()
-        stream = path.getFileSystem(self._configuration).create(path, True)
-        try:
-            stream.write(bytearray(json.dumps(document, indent=1).encode()))
-        finally:
-            stream.close()
+        self._folder.write(_FILE, json.dumps(document, indent=1))
 
 
 def _refusal(location: str, before: list[str], now: list[str]) -> str:

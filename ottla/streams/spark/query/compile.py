@@ -37,7 +37,9 @@ from ottla.streams.spark.catalyst.steps import lower_layout
 from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.layout.envelopes import DDL
+from ottla.streams.spark.query.batches import CheckpointBatches, compare_ledger
 from ottla.streams.spark.query.checkpoint import Checkpoint
+from ottla.streams.spark.query.folders import HadoopFolder
 from ottla.streams.spark.query.starting_offsets import (
     first_positions,
     global_topics,
@@ -170,6 +172,10 @@ def start_query(
     lowered = lower_layout(compiled.layout, spark_types(spark))
     in_jvm = lowered if settings.uses_catalyst else None
     checkpoint = Checkpoint(spark, settings.checkpoint)
+    if settings.sink_options.get("processingGuarantee") == "exactly_once":
+        batches = CheckpointBatches.read(HadoopFolder(spark, checkpoint.location))
+        with settings.access.brokers() as brokers:
+            compare_ledger(brokers, batches, f"Query {name}")
     default = int(spark.conf.get(_SHUFFLE_PARTITIONS) or 1)
     owner = checkpoint.claim(compiled.layout, default, lambda: _first_positions(compiled, settings))
     shuffle_partitions = owner.shuffle_partitions

@@ -191,8 +191,8 @@ def test_aborted_transactions_are_hidden_from_committed_reads(
     change = abort_open(records, topic)
     assert change.before["state"] == "Ongoing"
     assert describe_transaction(records, topic).state != "Ongoing"
-    everything = BrowseRequest(topic, seek=Seek.OLDEST)
-    committed = BrowseRequest(topic, seek=Seek.OLDEST, is_read_committed=True)
+    everything = BrowseRequest(topic, seek=Seek.OLDEST, is_read_committed=False)
+    committed = BrowseRequest(topic, seek=Seek.OLDEST)
     for _ in range(100):
         texts = [row.value.text for row in browse(records, committed).rows if row.value]
         if browse(records, committed).progress.total == 4:

@@ -91,7 +91,7 @@ def test_all_columns_of_a_record(connection: ClusterConnection) -> None:
     result = query(connection, sql)
     names = [column.name for column in result.columns]
     assert names == [
-        *("_partition", "_offset", "_time", "_key", "_value", "headers"),
+        *("_partition", "_offset", "_time", "_key", "_value", "headers", "_headers"),
         *("price", "country", "item", "trace"),
     ]
     rows = [dict(zip(names, row, strict=True)) for row in result.rows]

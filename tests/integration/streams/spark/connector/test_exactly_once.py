@@ -185,11 +185,19 @@ def test_batches_are_written_once(brokers: Brokers) -> None:
         query.committed -= 1
         query.restart()
         query.run()
-    query.committed -= 2
-    query.run()
-    query.run()
     assert _counts(brokers) == _once(query)
     assert query.committed == 2
+
+
+def test_a_checkpoint_that_is_older_than_the_ledger_is_refused(brokers: Brokers) -> None:
+    """Spark repeats only its last batch: an earlier number is one of other rows, which are new."""
+    query = _Query(brokers.bootstrap, "q")
+    query.run()
+    query.run()
+    query.committed -= 2
+    query.restart()
+    with pytest.raises(ApiError, match="the checkpoint is older than the target"):
+        query.run()
 
 
 def test_nothing_is_visible_before_all_tasks_have_written(brokers: Brokers) -> None:

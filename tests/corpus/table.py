@@ -1,0 +1,118 @@
+"""The matrix of readers and writers against the topics of the corpus, with the result of each cell.
+
+`ok`: what a plain consumer reads, byte for byte, in the form of the reader. `said`: something is
+left out or changed, and the reader says so. `open`: not tested yet, or known to be wrong.
+`docs/what-readers-show.md` is written from this table, and each cell is a test in `test_readers.py`
+or `test_writers.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+TOPICS = (
+    "corpus-values",
+    "corpus-times",
+    "corpus-append-time",
+    "corpus-transactions",
+    "corpus-markers",
+    "corpus-compacted",
+    "corpus-trimmed",
+    "corpus-empty",
+    "corpus-emptied",
+    "corpus-sizes",
+    "corpus-wide",
+    "new",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A reader or writer: `form` is what is compared; cells that are not ok have a reason."""
+
+    name: str
+    form: str
+    others: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+    def result(self, topic: str) -> str:
+        """Return ok, said or open."""
+        return self.others.get(topic, self.others.get("*", ("ok", "")))[0]
+
+
+_TIME = "a statement on the text of keys and values, positions, times and headers"
+_LARGE = ("open", "the pages of a record are compared one by one, and these have megabytes")
+
+READERS = (
+    Row("ottla consume -f", "partition, offset, time, lengths, key, value, headers"),
+    Row("ottla consume -J", "JSON; bytes that are not UTF-8 as base64"),
+    Row("ottla consume -K", "key, delimiter, value"),
+    Row("ottla topic search --local", "JSON, as ottla consume -J"),
+    Row("ottla topic search in the brokers", "JSON, as ottla consume -J"),
+    Row("read_table", "columns, headers included"),
+    Row("TopicView", "columns, headers included"),
+    Row("DuckDB registration", "columns of a SELECT, headers included"),
+    Row("REST search", "hexadecimal keys, values and headers"),
+    Row("MCP read_messages", "positions and times"),
+    Row("console download JSONL", "text, or hexadecimal, as the encoding says"),
+    Row("console download CSV", "text, or hexadecimal, as the encoding says"),
+    Row(
+        "console list and record page",
+        "the text, with control characters as codes; JSON without white space",
+        {"corpus-sizes": _LARGE},
+    ),
+    Row("console whole value", "bytes of the value", {"corpus-sizes": _LARGE}),
+    Row("console live tail", "hexadecimal keys, values and headers"),
+    Row(
+        "console SQL",
+        _TIME,
+        {
+            "corpus-sizes": (
+                "said",
+                "values of more than 4 MiB are cut, and the result says how many",
+            )
+        },
+    ),
+    Row("console statistics", "counts, sizes, first and last time"),
+    Row("lag in records and seconds", "—", {"*": ("open", "groups are tested in `test_cases.py`")}),
+    Row(
+        "ottla log dump",
+        "—",
+        {"*": ("open", "reads files: compared with Kafka's own dump instead")},
+    ),
+    Row("ottla topic export", "—", {"*": ("open", "runs on Spark")}),
+    Row("Spark source, pipeline sources", "—", {"*": ("open", "runs on Spark")}),
+)
+WRITERS = (
+    Row(
+        "ottla topic copy",
+        "everything but the offset",
+        {"corpus-append-time": ("said", "the copy has the times of its source: docs/pipelines.md")},
+    ),
+    Row(
+        "ottla topic copy --exactly-once",
+        "everything but the offset",
+        {
+            "corpus-values": (
+                "said",
+                "timestamps of 0 become the time of the copy, which it reports",
+            ),
+        },
+    ),
+    Row("console copy", "everything but the offset"),
+    Row("REST produce", "key, value, headers", {"corpus-sizes": _LARGE}),
+    Row(
+        "console send again",
+        "key, value, headers",
+        {
+            "corpus-sizes": ("said", "the form refuses records that are too large for it"),
+        },
+    ),
+    Row("ottla produce", "value, one file for each record"),
+    Row("kafka-mirror-maker", "—", {"*": ("open", "shares the loop of ottla topic copy")}),
+    Row("ottla topic load", "—", {"*": ("open", "runs on Spark")}),
+    Row("pipeline sinks, Spark sink, serdes", "—", {"*": ("open", "runs on Spark")}),
+)
+
+
+def cells(rows: tuple[Row, ...]) -> list[tuple[str, str]]:
+    """Return the name and the topic of each cell that is a test."""
+    return [(row.name, topic) for row in rows for topic in TOPICS if row.result(topic) != "open"]
