@@ -74,6 +74,8 @@ class Replicas:
         self.fetchers: ReplicaFetchers | None = None
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
+        # The partitions of a former registration, until the controller names them again.
+        self._unconfirmed: set[Key] = set()
         self._offline_directories: set[str] = set()
         self._controller_epoch = 0
         self._flushing: set[Partition] = set()
@@ -164,6 +166,10 @@ class Replicas:
             if self.node_id in state.replicas
         }
 
+    def registration_lost(self) -> None:
+        """Note that topics may be deleted, and created again, without an order to this broker."""
+        self._unconfirmed = set(self._partitions)
+
     def _apply(self, state: PartitionState) -> ErrorCode:
         try:
             partition = self._ensure(state)
@@ -194,15 +200,20 @@ class Replicas:
     def _ensure(self, state: PartitionState) -> Partition:
         key = (state.topic, state.partition)
         partition = self._partitions.get(key)
-        if partition is not None:
-            if partition.topic_id != state.topic_id:
-                raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
+        is_confirmed = key not in self._unconfirmed
+        self._unconfirmed.discard(key)
+        if partition is not None and partition.topic_id == state.topic_id:
             return partition
+        if partition is not None:
+            if is_confirmed:
+                raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
+            # The topic was deleted and created again while this broker was cut off.
+            self._stop(key, delete=False)
         options = self._topic_options(state.topic)
         log = self.directories.get(*key)
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
-            # A log of a deleted topic: a crash undid the renaming of its directory, or the log was
-            # moved away from this broker, while it was down, before the topic was deleted.
+            # A log of a deleted topic: a crash undid the renaming of its directory, or this broker
+            # was down when the topic was deleted.
             self._set_aside(key, StrayReason.OTHER_TOPIC_ID)
             log = None
         if log is None and not state.is_new and self.directories.has_failed_directory:
@@ -283,6 +294,7 @@ class Replicas:
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)
+        self._unconfirmed.discard(key)
         if partition is not None:
             self.past_traffic.add(partition)
             self._by_id.pop((partition.topic_id, partition.partition), None)
