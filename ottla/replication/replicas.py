@@ -65,8 +65,7 @@ class Replicas:
         )
         self._topic_options = topic_options
         self._image = image
-        # The rate at which logs move between directories; set by the code that knows the broker's
-        # options.
+        # Logs move between directories at this rate; the code that knows the options replaces it.
         self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
         # Replaced by the code that knows the broker's options.
         self.replication = ReplicationTraffic()
@@ -84,8 +83,7 @@ class Replicas:
         # The refused appends to replicas, and reads of replicas, by topic.
         self.failed_appends: Counter[str] = Counter()
         self.failed_fetches: Counter[str] = Counter()
-        # Called for partitions that this broker starts or stops to lead, e.g. of
-        # __consumer_offsets.
+        # Called for partitions that this broker starts or stops to lead.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
         # Called when a log directory has failed and its partitions are offline.
@@ -167,7 +165,7 @@ class Replicas:
         }
 
     def registration_lost(self) -> None:
-        """Note that topics may be deleted, and created again, without an order to this broker."""
+        """Note that topics may now be deleted and created again without an order to this broker."""
         self._unconfirmed = set(self._partitions)
 
     def _apply(self, state: PartitionState) -> ErrorCode:
@@ -202,9 +200,9 @@ class Replicas:
         partition = self._partitions.get(key)
         is_confirmed = key not in self._unconfirmed
         self._unconfirmed.discard(key)
-        if partition is not None and partition.topic_id == state.topic_id:
-            return partition
         if partition is not None:
+            if partition.topic_id == state.topic_id:
+                return partition
             if is_confirmed:
                 raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
             # The topic was deleted and created again while this broker was cut off.

@@ -99,8 +99,9 @@ class StagedRun:
         self._run_with(batch, _returning)
 
     def run_partly(self, batch: Batch, size: Callable[[], int]) -> bool:
-        """Run one micro-batch that reads `size()` records of each partition of the returned records;
-        return True if returned records are left.
+        """Run one micro-batch that reads `size()` records of each partition of returned records.
+
+        Return True if returned records are left.
         """
         waiting: dict[tuple[str, int], list[TopicRecord]] = {}
         for topic, record in self._returning:

@@ -1,4 +1,4 @@
-"""For any layout, and wherever records fall into micro-batches, tables have the driver's final state.
+"""For any layout and any micro-batches, tables have the same final state as on the test driver.
 
 The topics have one, two or five partitions, and the tables are read directly or from a repartition
 topic. A micro-batch reads each partition of the sources and of the returned records up to an offset

@@ -36,9 +36,10 @@ class Progress:
     (docs/partitioning.md).
     """
     is_idle: bool = False
-    """True if all records of the topics were read and have had their effects, the records of internal
-    topics included. A lag of 0 does not imply this: the last micro-batch may have written records to
-    internal topics, such as the responses of a foreign-key join.
+    """True if all records, also of internal topics, were read and have had their effects.
+
+    A lag of 0 does not imply this: the last micro-batch may have written records to internal
+    topics, such as the responses of a foreign-key join.
     """
 
     @property
