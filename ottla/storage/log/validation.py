@@ -188,8 +188,8 @@ def vet(
 
     Call it off the event loop. `data` is not changed, so that it can be checked again if the
     configuration changes. Raises the same errors as `check`. Without `limits` a batch is rejected
-    with MESSAGE_TOO_LARGE if it decompresses to more than `body_bytes_max`, and to more than 16 times
-    max.message.bytes.
+    with MESSAGE_TOO_LARGE if it decompresses to more than `body_bytes_max`, and to more than 16
+    times max.message.bytes.
     """
     try:
         checked, _, append_time_ms = check(

@@ -2,9 +2,10 @@
 typed.
 
 One table lists the options and where they apply. Options of Spark's Kafka connector and of Java's
-clients that have no meaning here are accepted with a warning, so that a job moves by the name of its
-format. Other options are rejected by name, with the most similar known one. Spark passes option names in lower case, so rows are found by the lower-case
-name, and messages use the documented name. This module does not use Spark.
+clients that have no meaning here are accepted with a warning, so that a job can change the name of
+its format only. Other options are rejected by name, with the most similar known one. Spark passes
+option names in lower case, so rows are found by the lower-case name, and messages use the
+documented name. This module does not use Spark.
 """
 
 import difflib

@@ -184,8 +184,8 @@ class StreamsQuery:
         progress = running.query.lastProgress
         if progress is not None:
             return end_offsets(progress)
-        # There was no micro-batch since the start. The planner has committed where it begins, before
-        # it waits for data.
+        # There was no micro-batch since the start. Before the planner waits for data, it commits
+        # where it begins.
         group_id = self._settings.options.get("kafka.group.id")
         status = running.query.status
         is_waiting = not status["isDataAvailable"] and status["message"].startswith("Waiting")
