@@ -506,7 +506,7 @@ class _UnknownOptions:
         before = self._names.get(entity, frozenset())
         for name in sorted(names - before):
             _log.warning(
-                "broker option is stored and has no effect: it is not known entity=broker %s name=%s",
+                "unknown broker option has no effect entity=%s name=%s",
                 entity, name,
             )  # fmt: skip
         self._names[entity] = names

@@ -381,4 +381,4 @@ async def test_broker_options_that_are_not_known_are_described_without_values(
     assert rows["no.other"].source is default
     assert rows["log.retention.ms"].value == "70000"
     assert [row.row.name for row in store.describe_broker_default()] == ["no.other", "no.such"]
-    assert caplog.text.count("broker option is stored and has no effect") == 3
+    assert caplog.text.count("unknown broker option has no effect") == 3
