@@ -18,6 +18,7 @@ from ottla.base.errors import ConfigError
 class OptionType(Enum):
     """Types of DescribeConfigs v3 (KIP-569), by their codes on the wire."""
 
+    UNKNOWN = 0
     BOOLEAN = 1
     STRING = 2
     INT = 3
@@ -142,6 +143,7 @@ def _parse_boolean(text: str) -> bool:
 
 
 _PARSERS: Mapping[OptionType, Callable[[str], Any]] = {
+    OptionType.UNKNOWN: str,
     OptionType.BOOLEAN: _parse_boolean,
     OptionType.STRING: str,
     OptionType.INT: _parse_integer,

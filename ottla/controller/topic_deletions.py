@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 class TopicDeletions:
     """The deletions of one term, by topic name.
 
-    `remove_nodes` removes a topic's nodes from the tree; it is called once per topic, when no
+    `remove_nodes` removes a topic's nodes from the tree; it is called once per topic, when no live
     broker holds a log of the topic any more.
     """
 
@@ -96,16 +96,15 @@ class TopicDeletions:
         await self.proceed()
 
     async def proceed(self) -> None:
-        """Send every order that is due, and remove the topics whose last log is deleted."""
+        """Send every order that is due, and remove the topics of which no live broker has a log."""
         for name in list(self._deletions):
-            self._deletions[name], orders = deletion.start(
-                self._deletions[name], self._live_brokers()
-            )
+            live_brokers = self._live_brokers()
+            self._deletions[name], orders = deletion.start(self._deletions[name], live_brokers)
             self._outbox.send(
                 Notice(broker_id=broker_id, stop=partitions, delete=True)
                 for broker_id, partitions in orders.items()
             )
-            if self._deletions[name].is_complete:
+            if self._deletions[name].is_left_to(live_brokers):
                 await self._remove(name)
             elif self._deletions[name].is_put_off:
                 _complete(self._waiting.pop(name, None))

@@ -65,8 +65,7 @@ class Replicas:
         )
         self._topic_options = topic_options
         self._image = image
-        # The rate at which logs move between directories; set by the code that knows the broker's
-        # options.
+        # Logs move between directories at this rate; the code that knows the options replaces it.
         self.move_bytes_per_second: Callable[[], float] = lambda: math.inf
         # Replaced by the code that knows the broker's options.
         self.replication = ReplicationTraffic()
@@ -74,6 +73,8 @@ class Replicas:
         self.fetchers: ReplicaFetchers | None = None
         self._partitions: dict[Key, Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
+        # The partitions of a former registration, until the controller names them again.
+        self._unconfirmed: set[Key] = set()
         self._offline_directories: set[str] = set()
         self._controller_epoch = 0
         self._flushing: set[Partition] = set()
@@ -82,8 +83,7 @@ class Replicas:
         # The refused appends to replicas, and reads of replicas, by topic.
         self.failed_appends: Counter[str] = Counter()
         self.failed_fetches: Counter[str] = Counter()
-        # Called for partitions that this broker starts or stops to lead, e.g. of
-        # __consumer_offsets.
+        # Called for partitions that this broker starts or stops to lead.
         self.on_leading: list[Callable[[Partition], None]] = []
         self.on_ceasing: list[Callable[[Partition], None]] = []
         # Called when a log directory has failed and its partitions are offline.
@@ -164,6 +164,10 @@ class Replicas:
             if self.node_id in state.replicas
         }
 
+    def registration_lost(self) -> None:
+        """Note that topics may now be deleted and created again without an order to this broker."""
+        self._unconfirmed = set(self._partitions)
+
     def _apply(self, state: PartitionState) -> ErrorCode:
         try:
             partition = self._ensure(state)
@@ -194,15 +198,20 @@ class Replicas:
     def _ensure(self, state: PartitionState) -> Partition:
         key = (state.topic, state.partition)
         partition = self._partitions.get(key)
+        is_confirmed = key not in self._unconfirmed
+        self._unconfirmed.discard(key)
         if partition is not None:
-            if partition.topic_id != state.topic_id:
+            if partition.topic_id == state.topic_id:
+                return partition
+            if is_confirmed:
                 raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID)
-            return partition
+            # The topic was deleted and created again while this broker was cut off.
+            self._stop(key, delete=False)
         options = self._topic_options(state.topic)
         log = self.directories.get(*key)
         if log is not None and log.topic_id not in (state.topic_id, ZERO_UUID):
-            # A log of a deleted topic: a crash undid the renaming of its directory, or the log was
-            # moved away from this broker, while it was down, before the topic was deleted.
+            # A log of a deleted topic: a crash undid the renaming of its directory, or this broker
+            # was down when the topic was deleted.
             self._set_aside(key, StrayReason.OTHER_TOPIC_ID)
             log = None
         if log is None and not state.is_new and self.directories.has_failed_directory:
@@ -283,6 +292,7 @@ class Replicas:
 
     def _stop(self, key: Key, delete: bool) -> ErrorCode:
         partition = self._partitions.pop(key, None)
+        self._unconfirmed.discard(key)
         if partition is not None:
             self.past_traffic.add(partition)
             self._by_id.pop((partition.topic_id, partition.partition), None)

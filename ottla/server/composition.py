@@ -340,7 +340,11 @@ class Composition(NamedTuple):
             follower_sessions=FetchSessions(_FOLLOWER_SESSIONS_MAX, clock=self.clock, rng=self.rng),
             isr_updates=membership.isr_updates,
             isr_changes=membership.isr_changes,
-            heavy_batches=HeavyBatches(self.files, self.clock),
+            heavy_batches=HeavyBatches(
+                self.files,
+                self.clock,
+                lambda: settings.configs.broker.integer("message.decompressed.max.bytes"),
+            ),
             logins=self._logins(settings, listeners),
             quotas=settings.quotas,
             client_metrics=settings.client_metrics,

@@ -82,6 +82,8 @@ _query_settings = deferred("ottla.streams.spark.query.compile", "QuerySettings")
 _spark_settings = deferred("ottla.streams.spark.query.engine", "SparkSettings")
 _spark_engine = deferred("ottla.streams.spark.query.engine", "SparkEngine")
 
+_IDLE_LOOK_S = 0.1
+
 
 @dataclass(frozen=True)
 class StreamsMetadata:
@@ -152,7 +154,7 @@ class KafkaStreams(SnakeCase):
         )
         self._elector = AlwaysActive() if settings.engine == LOCAL else _Elector(self._election)
         self._metrics_server = (
-            MetricsServer(settings.metrics_listener, application_id, self.progress)
+            MetricsServer(settings.metrics_listener, application_id, self._instance.progress)
             if settings.metrics_listener
             else None
         )
@@ -289,7 +291,7 @@ class KafkaStreams(SnakeCase):
         return [sink for sink in sinks if isinstance(sink, str)]
 
     def _shown_progress(self) -> Progress:
-        progress = self.progress()
+        progress = self._instance.progress()
         return replace(progress, watermark=self._time.read()) if progress.batch >= 0 else progress
 
     def _role(self) -> str:
@@ -344,6 +346,31 @@ class KafkaStreams(SnakeCase):
                 f"the application is {self.state.name}, not RUNNING, after {timeout_s:g} s"
             )
 
+    def await_idle(self, timeout_s: float = 60.0) -> None:
+        """Wait until all records of the topics were read and have had their effects.
+
+        A lag of 0 does not imply this: the last micro-batch may have written records to internal
+        topics, such as the responses of a foreign-key join. Callbacks on the wall clock may still
+        write records later. Raises the error that ended the application, StreamsError if it was
+        closed, or TimeoutError after `timeout_s` seconds.
+        """
+        deadline = time.monotonic() + timeout_s
+        while not self._instance.is_idle():
+            if self._states.wait_for(State.NOT_RUNNING, State.ERROR, timeout_s=_IDLE_LOOK_S):
+                if self.error is not None:
+                    raise self.error.with_traceback(None) from None
+                raise StreamsError("the application was closed before it was idle")
+            if time.monotonic() >= deadline:
+                raise TimeoutError(self._why_not_idle(timeout_s))
+
+    def _why_not_idle(self, timeout_s: float) -> str:
+        if self.state is not State.RUNNING:
+            return f"the application is {self.state.name}, not RUNNING, after {timeout_s:g} s"
+        if not self.is_active:
+            return "this instance is a standby: call await_idle in the active instance"
+        lag = self._instance.progress().lag
+        return f"the application is not idle after {timeout_s:g} s: its last lag was {lag} records"
+
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until the application ends; return False after a timeout. Raises the error that
         ended it.
@@ -355,16 +382,16 @@ class KafkaStreams(SnakeCase):
         return self.state.is_final
 
     def progress(self) -> Progress:
-        """Return the progress: records, lag, watermark, size of the state, dropped records and
-        misplaced keys.
+        """Return the progress: records, lag, watermark, size of the state, dropped records,
+        misplaced keys, and `is_idle`, for which it asks the brokers.
         """
-        return self._instance.progress()
+        return replace(self._instance.progress(), is_idle=self._instance.is_idle())
 
     def metrics(self) -> Metrics:
         """Return the number of dropped records of each task (Kafka's dropped-records-total)."""
         return {
             name: metric
-            for task, count in self.progress().dropped.items()
+            for task, count in self._instance.progress().dropped.items()
             for name, metric in task_metrics(
                 self._instance_id, task, {DROPPED_TOTAL: float(count)}
             ).items()

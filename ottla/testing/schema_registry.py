@@ -10,12 +10,13 @@ Not done: compatibility checks, deletion, modes.
 import json
 import threading
 import urllib.parse
+from collections import deque
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 
 from ottla.streams.model.errors import SerializationError
-from ottla.streams.serdes import Schema
+from ottla.streams.serdes import Schema, SchemaReference
 
 _SUBJECT_NOT_FOUND = 40401
 _VERSION_NOT_FOUND = 40402
@@ -36,6 +37,8 @@ class FakeSchemaRegistry:
     def __init__(self) -> None:
         self._schemas: list[Schema] = []
         self._subjects: dict[str, list[int]] = {}
+        self.failures: deque[int] = deque()
+        """The statuses with which it responds to the next requests over HTTP, such as 503."""
         self._lock = threading.Lock()
         self._server: ThreadingHTTPServer | None = None
         self._thread: threading.Thread | None = None
@@ -77,6 +80,10 @@ class FakeSchemaRegistry:
         if not 1 <= number <= len(versions):
             raise _NotFound(_VERSION_NOT_FOUND, f"Version {version} not found")
         return versions[number - 1], number, self.schema(versions[number - 1])
+
+    def referenced(self, reference: SchemaReference) -> Schema:
+        """Return the schema that another one refers to."""
+        return self.version(reference.subject, str(reference.version))[2]
 
     def _versions(self, subject: str) -> list[int]:
         if subject not in self._subjects:
@@ -139,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = urllib.parse.urlsplit(self.path).path
         parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
         try:
-            status, body = 200, self._route(parts, schema)
+            status, body = self._failure() or (200, self._route(parts, schema))
         except _NotFound as error:
             status, body = 404, {"error_code": error.code, "message": str(error)}
         data = json.dumps(body).encode()
@@ -148,6 +155,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+    def _failure(self) -> tuple[int, Any] | None:
+        if not self.registry.failures:
+            return None
+        status = self.registry.failures.popleft()
+        return status, {"error_code": status, "message": "a failure of a test"}
 
     def _route(self, parts: list[str], schema: Schema | None) -> Any:
         match parts:

@@ -29,6 +29,7 @@ async def test_coordinator_has_the_address_of_the_connection(version):
         ] * len(values)
         assert [item.key for item in response.coordinators] == ([] if version < 4 else ["g", "h"])
         assert all(item.error_code == 0 for item in values)
+        assert response.error_message == ("NONE" if 1 <= version < 4 else "")
 
 
 async def test_first_request_creates_the_offsets_topic():

@@ -21,7 +21,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 from ottla.wire.records.batch import parse_header, seal
-from ottla.wire.records.compression import GZIP
+from ottla.wire.records.compression import CODECS, GZIP
 from ottla.wire.records.records import Record, encode_batch
 from tests.handlers.logs import NODE, OTHER, LogsBroker, batch, through_codec, values
 from tests.handlers.transactions import transactions_broker
@@ -351,6 +351,21 @@ async def test_heavy_batch_is_validated_off_the_loop(broker: LogsBroker, acks: i
         assert (actual.error_code, actual.base_offset, actual.log_start_offset) == (0, 0, 0)
     else:
         assert response is None
+
+
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+async def test_record_of_20_mb_that_is_small_when_it_is_compressed(
+    broker: LogsBroker, codec: str
+) -> None:
+    """A compacted topic accepts it, as other topics do: only the compressed size is limited."""
+    record = Record(b"k", bytes(20_000_000), (), 1)
+    data = encode_batch([record], compression=CODECS[codec])
+    assert len(data) < 1_048_588
+    for topic, config in (("t", COMPACTED), ("plain", {})):
+        broker.create(topic, config=config)
+        response = await broker.ask(produce, request(broker, bytearray(data), topic=topic), 9)
+        assert only(response).error_code == ErrorCode.NONE
+        assert broker.partition(topic).log.log_end_offset == 1
 
 
 async def test_error_of_a_batch_validated_off_the_loop_is_complete(broker: LogsBroker) -> None:

@@ -374,27 +374,6 @@ def test_translated_file_connectors_copy_lines_as_they_are(
     assert [line for file in files for line in file.read_text("utf-8").splitlines()] == lines
 
 
-def test_bad_records_fail_or_are_skipped(
-    spark: SparkSession, broker: Cluster, tmp_path: Path
-) -> None:
-    """An invalid JSON value stops the pipeline unless it is configured to skip such values."""
-    _create(broker, "bad-in", "bad-out")
-    text = """\
-        name: bad
-        sources: {rows: {topic: bad-in, format: json, schema: {number: int}}}
-        sinks: {out: {from: rows, topic: bad-out}}
-        """
-    with RecordProducer(broker.bootstrap) as producer:
-        for value in (b'{"number": 1}', b"no json", b'{"number": 2}'):
-            producer.send("bad-in", value, partition=0)
-    with pytest.raises(QueryError, match="Sink out: a value does not match"):
-        _run(_pipeline(text), spark, broker, tmp_path / "one")
-    skipping = _pipeline(text.replace("format: json", "format: json, bad_records: skip"))
-    _run(skipping, spark, broker, tmp_path / "two")
-    table = read_table("bad-out", bootstrap=broker.bootstrap, isolation="read_committed")
-    assert [json.loads(row["value"]) for row in table.to_pylist()] == [{"number": 1}, {"number": 2}]
-
-
 def test_files_are_read_into_a_topic_and_back(
     spark: SparkSession, broker: Cluster, tmp_path: Path
 ) -> None:

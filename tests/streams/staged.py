@@ -4,7 +4,7 @@ Every micro-batch creates its tasks again from their state. `pipe` runs a micro-
 and further ones until no records return.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
@@ -96,8 +96,28 @@ class StagedRun:
         """Run one micro-batch with the given number of returned records (default: all)."""
         count = len(self._returning) if returned is None else returned
         _returning, self._returning = self._returning[:count], self._returning[count:]
+        self._run_with(batch, _returning)
+
+    def run_partly(self, batch: Batch, size: Callable[[], int]) -> bool:
+        """Run one micro-batch that reads `size()` records of each partition of returned records.
+
+        Return True if returned records are left.
+        """
+        waiting: dict[tuple[str, int], list[TopicRecord]] = {}
+        for topic, record in self._returning:
+            waiting.setdefault((topic, record.partition), []).append(record)
+        taken, left = [], []
+        for key, records in waiting.items():
+            count = size()
+            taken += [(key[0], record) for record in records[:count]]
+            left += [(key[0], record) for record in records[count:]]
+        self._returning = left
+        self._run_with(batch, taken)
+        return bool(self._returning)
+
+    def _run_with(self, batch: Batch, returned: Iterable[tuple[str, TopicRecord]]) -> None:
         whole = {topic_partition: list(records) for topic_partition, records in batch.items()}
-        for topic, record in _returning:
+        for topic, record in returned:
             whole.setdefault((topic, record.partition), []).append(record)
         for envelope in list(self._micro_batch(whole)):
             self.produced.setdefault(envelope.topic, []).append(envelope)

@@ -1,7 +1,7 @@
 """Kafka's serdes by name; those that need a library import it on first use."""
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, overload
 from uuid import UUID
 
@@ -9,7 +9,7 @@ from ottla.client.doors import open_door
 from ottla.client.serdes.json_schema import json_schema_serde
 from ottla.client.serdes.json_values import json_serde
 from ottla.client.serdes.lists import list_serde
-from ottla.client.serdes.registry import Registry
+from ottla.client.serdes.registry import Registry, SchemaReference
 from ottla.client.serdes.serde import (
     BOOLEAN,
     BYTES,
@@ -150,15 +150,19 @@ class Serdes:
         registry: Registry | None = None,
         subject: str | None = None,
         registers: bool = True,
+        references: Sequence[SchemaReference] = (),
     ) -> Serde[T]:
         """Return the Avro serde of dicts or of a `kind`; needs the extra `ottla[avro]`.
 
         With a `registry`, data is in the registry's wire format. `subject` is the topic's name with
         -key or -value by default. `registers` controls whether an unknown schema is registered.
-        Data written with other schemas of the subject is converted to this one.
+        Data written with other schemas of the subject is converted to this one. `references` are
+        the schemas of the registry whose named types this one uses; they are read immediately.
         """
         door = open_door("ottla.client.serdes.avro", "fastavro", "ottla[avro]")
-        serde: Serde[T] = door.avro_serde(schema, kind, registry, subject, registers)
+        serde: Serde[T] = door.avro_serde(
+            schema, kind, registry, subject, registers, tuple(references)
+        )
         return serde
 
     @staticmethod

@@ -1,11 +1,13 @@
 """The options of quotas, of throttled replication and of client metrics.
 
-Names, types and limits are the same as in Apache Kafka 4.3. Follows
+Names, types and limits are the same as in Apache Kafka 4.3; it does not have
+message.decompressed.max.bytes. Follows
 org.apache.kafka.server.config.QuotaConfig and org.apache.kafka.server.metrics.MetricConfigs.
 """
 
 from ottla.base.options import OptionType, Scope
 from ottla.cluster.options.option_rows import LONG_MAX, Rows
+from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX
 
 INT, LONG = OptionType.INT, OptionType.LONG
 _broker = Rows(Scope.BROKER, dynamic=False).row
@@ -69,6 +71,18 @@ ROWS = (
         "Maximum bytes per second that this broker copies from leaders, of all its replicas in "
         "follower.replication.throttled.replicas that are out of sync (KIP-73).",
         minimum=0,
+        dynamic=True,
+    ),
+    _broker(
+        "message.decompressed.max.bytes",
+        INT,
+        64 * 1024 * 1024,
+        "Ottla's own: maximum bytes of the records of a compressed batch after decompression, if the broker has to "
+        "read them (on compacted topics, or to compress them with another codec); 16 times max.message.bytes "
+        "if that is more. A larger batch is rejected with MESSAGE_TOO_LARGE. Apache Kafka has no limit. Batches "
+        "are decompressed one at a time.",
+        minimum=1024 * 1024,
+        maximum=DECOMPRESSED_BYTES_MAX,
         dynamic=True,
     ),
     _broker(

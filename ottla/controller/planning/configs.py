@@ -21,6 +21,9 @@ else:
     # Only names that are not in the table need it.
     security_names = deferred_module("ottla.cluster.options.security.names")
 
+# Apache Kafka has no limit.
+_UNKNOWN_MAX = 1000
+
 
 def alter_topic(
     current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
@@ -63,16 +66,19 @@ def check_topic(settings: Mapping[str, str | None], broker: Snapshot) -> None:
 def alter_broker(
     current: Mapping[str, str], changes: tuple[ConfigChange, ...], broker: Snapshot
 ) -> dict[str, str]:
-    """Return a broker's dynamic settings after `changes`, or raise ApiError INVALID_REQUEST."""
+    """Return a broker's dynamic settings after `changes`, or raise ApiError INVALID_REQUEST.
+
+    An option that brokers do not know is stored, as in Kafka, except for a misspelt option of
+    security.
+    """
     _check_changes(changes)
     rows = BROKER_OPTIONS.rows | _rows_of_listeners(changes)
     for change in changes:
         row = rows.get(change.name)
-        if row is None and change.alteration is not Alteration.DELETE:
-            if security_names.is_security_option(change.name, rows):
-                refusal = security_names.refusal(change.name, rows)
-                raise ApiError(ErrorCode.INVALID_REQUEST, str(refusal))
-            raise _unknown(ErrorCode.INVALID_REQUEST, "broker config", change.name, rows)
+        is_new = row is None and change.alteration is not Alteration.DELETE
+        if is_new and security_names.is_security_option(change.name, rows):
+            refusal = security_names.refusal(change.name, rows)
+            raise ApiError(ErrorCode.INVALID_REQUEST, str(refusal))
         if row is not None and not row.dynamic:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
@@ -84,6 +90,11 @@ def alter_broker(
         if change.name in BROKER_OPTIONS.rows
     }
     altered = _altered(current, changes, rows, defaults)
+    if sum(name not in rows for name in altered) > _UNKNOWN_MAX:
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST,
+            f"A broker has more than {_UNKNOWN_MAX} options that brokers do not know: delete some.",
+        )
     try:
         own = BROKER_OPTIONS.parse(
             {name: text for name, text in altered.items() if name in BROKER_OPTIONS.rows}
@@ -152,7 +163,8 @@ def _altered(
             # Leading and trailing blanks are not part of a value.
             altered[change.name] = (change.value or "").strip()
         else:
-            if rows[change.name].type is not OptionType.LIST:
+            row = rows.get(change.name)
+            if row is None or row.type is not OptionType.LIST:
                 raise ApiError(
                     ErrorCode.INVALID_CONFIG,
                     f"{change.name} is not a list: {change.alteration.name} has no meaning for it",

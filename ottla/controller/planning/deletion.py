@@ -1,8 +1,10 @@
 """The deletion of one topic, from the request to the last replica: a value and its steps. Pure.
 
 Brokers remove the topic from their metadata first, then stop its replicas and delete the logs; then
-the controller removes its nodes from the tree. A replica on a broker that is down is deleted when
-the broker returns. `topic_deletions` performs what `start` returns. Follows TopicDeletionManager.
+the controller removes its nodes from the tree. It does not wait for brokers that are down: as in
+Apache Kafka with KRaft, the name is free at once, and a broker that returns finds that the log has
+the id of no topic, and sets it aside. A replica that a live broker could not delete is deleted when
+that broker returns. `topic_deletions` performs what `start` returns. Follows TopicDeletionManager.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -21,17 +23,21 @@ class Deletion(NamedTuple):
     replicas: Mapping[Replica, ReplicaStatus]
 
     @property
-    def is_complete(self) -> bool:
-        """True if no broker holds a log of the topic."""
-        return all(status is ReplicaStatus.DELETION_SUCCESSFUL for status in self.replicas.values())
-
-    @property
     def is_put_off(self) -> bool:
         """True if the remaining replicas all wait for a broker or a log directory to return.
 
         For clients the topic is deleted then, as in Kafka; only its name is still in use.
         """
         return not self._those(ReplicaStatus.OFFLINE, ReplicaStatus.DELETION_STARTED)
+
+    def is_left_to(self, live_brokers: Container[int]) -> bool:
+        """Return True if no live broker holds a log of the topic: the deletion is complete.
+
+        The log of a live broker may be in a failed directory. If its name were free, the broker
+        could get a second log of that name.
+        """
+        waiting = self._those(ReplicaStatus.DELETION_INELIGIBLE)
+        return self.is_put_off and all(key[1] not in live_brokers for key in waiting)
 
     def _moved(self, replicas: Collection[Replica], target: ReplicaStatus) -> "Deletion":
         moved = {key: move_replica(self.replicas[key], target) for key in replicas}

@@ -160,10 +160,14 @@ class BrokerMembership:
             on_deposed=lambda error: self.on_deposed(error),
         )
         controller = Controller(self._session, self._registered, dependencies)
+        controller.on_new_session.append(self._registration_lost)
         controller.on_new_session += [environment.configs.start, environment.features.start]
         if environment.authorizer is not None:
             controller.on_new_session.append(environment.authorizer.store.start)
         return controller
+
+    async def _registration_lost(self, _session: Coordination) -> None:
+        self._environment.replicas.registration_lost()
 
     async def join(self) -> None:
         """Register and become a candidate for the controller's role.

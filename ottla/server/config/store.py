@@ -7,13 +7,13 @@ kafka.server.DynamicBrokerConfig, ConfigHelper and ZkConfigRepository.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
-from ottla.base.options import Option, Snapshot
+from ottla.base.options import Option, OptionType, Scope, Snapshot
 from ottla.base.tasks import Tasks
 from ottla.cluster.options import group_options, option_tables
 from ottla.cluster.options.client_metrics_options import CLIENT_METRICS_OPTIONS
@@ -111,6 +111,7 @@ class ConfigStore:
         self._session: Coordination | None = None
         # Settings as they are written in the tree, without what cannot be used.
         self._brokers: dict[str, dict[str, str]] = {}
+        self._unknown = _UnknownOptions()
         self._topics: dict[str, dict[str, str]] = {}
         # Topics whose settings have been read; most topics have no settings.
         self._read: set[str] = set()
@@ -259,10 +260,11 @@ class ConfigStore:
             return self._keep_topic(entity, written)
         if entity_type == ConfigNode.BROKERS and entity in (self._node, ConfigNode.DEFAULT):
             self._check_security(entity, written)
-            usable = _usable(_broker_row, written, f"broker {entity}")
+            known = {name: text for name, text in written.items() if _is_broker_option(name)}
+            usable = _usable(_broker_row, known, f"broker {entity}")
             is_other = self._brokers.get(entity, {}) != usable
             self._brokers[entity] = usable
-            return is_other
+            return self._unknown.keep(entity, written.keys() - known.keys()) or is_other
         return entity_type in _PLAIN_TYPES and self._keep_entity((entity_type, entity), written)
 
     def _check_security(self, entity: str, names: Iterable[str]) -> None:
@@ -326,7 +328,11 @@ class ConfigStore:
         """Return the options that this broker would have with these settings of its own."""
         values = dict(self._static.explicit)
         for settings in (self._brokers.get(ConfigNode.DEFAULT, {}), own):
-            values |= {name: _broker_row(name).parse(text) for name, text in settings.items()}
+            values |= {
+                name: _broker_row(name).parse(text)
+                for name, text in settings.items()
+                if _is_broker_option(name)
+            }
         return Snapshot(BROKER_OPTIONS, values)
 
     # -- following changes ------------------------------------------------------------------------
@@ -399,12 +405,13 @@ class ConfigStore:
         return Described(row, value, source, synonyms, is_read_only=False)
 
     def describe_broker(self) -> list[Described]:
-        """Return every option of this broker, by name."""
+        """Return every option of this broker, by name; those that are not known come first."""
         if self._described_broker is None:
             self._described_broker = list(self._describe_broker())
         return self._described_broker
 
     def _describe_broker(self) -> Iterator[Described]:
+        yield from self._unknown.described(self._node, ConfigNode.DEFAULT)
         for name in sorted(BROKER_OPTIONS.rows.keys() | self.own.keys()):
             row = _broker_row(name)
             names = [synonym.name for synonym in option_tables.broker_synonyms(name)]
@@ -446,10 +453,10 @@ class ConfigStore:
 
     def describe_broker_default(self) -> list[Described]:
         """Return the options that are set for all brokers at once."""
-        described = []
+        source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+        described = self._unknown.described(ConfigNode.DEFAULT)
         for name, text in sorted(self._brokers.get(ConfigNode.DEFAULT, {}).items()):
             row = BROKER_OPTIONS.rows[name]
-            source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
             value = None if row.sensitive else row.render(row.parse(text))
             synonyms = [Synonym(name, value, source)]
             described.append(Described(row, value, source, synonyms, not row.dynamic))
@@ -483,6 +490,58 @@ class ConfigStore:
 
 def _synonym(row: Option, value: object, source: ConfigSource) -> Synonym:
     return Synonym(row.name, None if row.sensitive else row.render(value), source)
+
+
+class _UnknownOptions:
+    """The names of brokers' options that are in the tree, and which this version does not know.
+
+    Plug-ins of Apache Kafka have such options. As in Kafka, a value may be a secret.
+    """
+
+    def __init__(self) -> None:
+        self._names: dict[str, Set[str]] = {}
+
+    def keep(self, entity: str, names: Set[str]) -> bool:
+        """Keep the names of a broker or of the default, and log new ones; True if they differ."""
+        before = self._names.get(entity, frozenset())
+        for name in sorted(names - before):
+            _log.warning(
+                "unknown broker option has no effect entity=%s name=%s",
+                entity, name,
+            )  # fmt: skip
+        self._names[entity] = names
+        return names != before
+
+    def described(self, *entities: str) -> list[Described]:
+        """Describe the options of these entities, of which the first one takes precedence."""
+        sources: dict[str, list[ConfigSource]] = {}
+        for entity in entities:
+            source = ConfigSource.DYNAMIC_BROKER_CONFIG
+            if entity == ConfigNode.DEFAULT:
+                source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+            for name in self._names.get(entity, ()):
+                sources.setdefault(name, []).append(source)
+        return [
+            Described(
+                _unknown_row(name),
+                None,
+                sources[name][0],
+                [Synonym(name, None, source) for source in sources[name]],
+                is_read_only=True,
+            )
+            for name in sorted(sources)
+        ]
+
+
+def _unknown_row(name: str) -> Option:
+    kind, scope = OptionType.UNKNOWN, Scope.BROKER
+    return Option(
+        name=name, type=kind, default=None, doc="", scope=scope, dynamic=False, sensitive=True
+    )
+
+
+def _is_broker_option(name: str) -> bool:
+    return tls_options.dynamic_row(name) is not None or name in BROKER_OPTIONS.rows
 
 
 def _broker_row(name: str) -> Option:

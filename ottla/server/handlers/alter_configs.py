@@ -3,10 +3,10 @@ groups (KIP-133).
 
 v1: the same. v2: flexible. Settings that the request does not name are reset to their defaults,
 which is why clients prefer IncrementalAlterConfigs. A broker named "" is the cluster-wide default
-of all brokers.
+of all brokers. An option that brokers do not know is stored, as in Kafka, and logged as a warning.
 
 Not done: the options of share and streams groups. Broker loggers (8) are INVALID_REQUEST, as in
-Kafka. Unlike Kafka, an unknown broker option is refused instead of stored.
+Kafka.
 """
 
 from typing import TYPE_CHECKING

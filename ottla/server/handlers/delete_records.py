@@ -1,6 +1,7 @@
 """DeleteRecords (key 21), versions 0-2: delete the records before an offset (KIP-107).
 
-v0, v1: the same. v2: flexible. Offset -1 means the high watermark.
+v0, v1: the same. v2: flexible. Offset -1 means the high watermark. A topic that is only compacted
+is POLICY_VIOLATION; one with an empty cleanup.policy, which keeps everything, is not.
 
 The response waits until the logs of all live replicas start at the offset, as Kafka's
 DelayedDeleteRecords.
@@ -103,7 +104,7 @@ def _delete(
         partition = context.broker.replicas.get(topic, number)
         if is_internal(topic):
             raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        if "delete" not in partition.log.config.cleanup_policy:
+        if partition.log.config.cleanup_policy == {"compact"}:
             raise ApiError(ErrorCode.POLICY_VIOLATION)
         target = leading.delete_records(partition, requested.offset)
     except ApiError as error:

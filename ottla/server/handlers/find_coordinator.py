@@ -52,7 +52,8 @@ async def handle(
     only = coordinators[0]
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        # As in Kafka, where the name of the code is the message of the code without a message.
+        error_message=only.error_message if only.error_code else ErrorCode.NONE.name,
         node_id=only.node_id,
         host=only.host,
         port=only.port,

@@ -5,8 +5,9 @@ v1: flexible. SET, DELETE, APPEND and SUBTRACT; the last two on lists only. A br
 cluster-wide default of all brokers. Invalid values are INVALID_CONFIG for topics and groups and
 INVALID_REQUEST for brokers. When the response is sent, this broker already applies the change.
 
-Not done: the options of share and streams groups. Unlike Kafka, an unknown broker option is refused
-instead of stored.
+An option that brokers do not know is stored, as in Kafka, and logged as a warning.
+
+Not done: the options of share and streams groups.
 """
 
 from typing import TYPE_CHECKING

@@ -10,7 +10,7 @@ delay the others. A few kilobytes from a hostile client may decompress to gigaby
 
 import asyncio
 import heapq
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -96,11 +96,20 @@ class FairLock:
 
 
 class HeavyBatches:
-    """Validates batches in a thread. Lives on the broker's event loop."""
+    """Validates batches in a thread. Lives on the broker's event loop.
 
-    def __init__(self, files: FileSystem, clock: Clock) -> None:
+    `body_bytes_max` returns the option message.decompressed.max.bytes.
+    """
+
+    def __init__(
+        self,
+        files: FileSystem,
+        clock: Clock,
+        body_bytes_max: Callable[[], int] = lambda: validation.BODY_BYTES_MAX,
+    ) -> None:
         self._files = files
         self._clock = clock
+        self._body_bytes_max = body_bytes_max
         self._short, self._long = FairLock(clock), FairLock(clock)
 
     async def validate(
@@ -129,7 +138,8 @@ class HeavyBatches:
         self, records: bytearray, target: Partition, limits: BatchLimits | None
     ) -> Vetted:
         now_ms = self._clock.time_ms()
-        work = partial(validation.vet, records, target.log.config, now_ms, limits)
+        body_bytes_max = self._body_bytes_max()
+        work = partial(validation.vet, records, target.log.config, now_ms, limits, body_bytes_max)
         return await self._files.in_background(work)
 
 

@@ -58,8 +58,8 @@ _ON_LOOP = BatchLimits(64 * 1024, 256 * 1024, 2000, 1000)
 # Off the loop, up to some tenths of a second.
 SHORT = BatchLimits(LONG_MAX, 4 * 1024 * 1024, 50_000, 10_000)
 # Off the loop, up to some seconds: as much as memory allows. Kafka has no limit here.
-_BODY_BYTES_MIN = 16 * 1024 * 1024
-_BODY_RATIO_MAX = 16
+BODY_BYTES_MAX = 64 * 1024 * 1024
+_BODY_RATIO = 16
 _OPENED_COUNT_MAX = 1_000_000
 _REBUILT_COUNT_MAX = 200_000
 
@@ -177,16 +177,27 @@ def check(
     return _check_contents(data, header, config, now_ms, limits if from_client else _UNLIMITED)
 
 
-def vet(data: Buffer, config: LogConfig, now_ms: int, limits: BatchLimits | None = None) -> Vetted:
+def vet(
+    data: Buffer,
+    config: LogConfig,
+    now_ms: int,
+    limits: BatchLimits | None = None,
+    body_bytes_max: int = BODY_BYTES_MAX,
+) -> Vetted:
     """Check a client's batch that takes too long for the event loop; `check` trusts the result.
 
     Call it off the event loop. `data` is not changed, so that it can be checked again if the
-    configuration changes. Raises the same errors as `check`. Without `limits` the available memory
-    is the limit, and a larger batch is rejected with MESSAGE_TOO_LARGE.
+    configuration changes. Raises the same errors as `check`. Without `limits` a batch is rejected
+    with MESSAGE_TOO_LARGE if it decompresses to more than `body_bytes_max`, and to more than 16
+    times max.message.bytes.
     """
     try:
         checked, _, append_time_ms = check(
-            Vetted(data), config, now_ms, from_client=True, limits=limits or _in_memory(config)
+            Vetted(data),
+            config,
+            now_ms,
+            from_client=True,
+            limits=limits or _largest(config, body_bytes_max),
         )
     except HeavyBatchError as error:
         if limits is not None:
@@ -197,8 +208,8 @@ def vet(data: Buffer, config: LogConfig, now_ms: int, limits: BatchLimits | None
     return vetted
 
 
-def _in_memory(config: LogConfig) -> BatchLimits:
-    size = max(_BODY_BYTES_MIN, _BODY_RATIO_MAX * config.max_message_bytes)
+def _largest(config: LogConfig, body_bytes_max: int) -> BatchLimits:
+    size = max(body_bytes_max, _BODY_RATIO * config.max_message_bytes)
     return BatchLimits(LONG_MAX, size, _OPENED_COUNT_MAX, _REBUILT_COUNT_MAX)
 
 

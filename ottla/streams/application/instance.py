@@ -56,6 +56,9 @@ class Query(Protocol):
     def progress(self) -> Progress:
         """Return the progress of the queries."""
 
+    def is_idle(self) -> bool:
+        """Return True if all records of the topics were read and have had their effects."""
+
     def stop(self) -> None:
         """Stop the queries; idempotent."""
 
@@ -185,6 +188,11 @@ class Instance:
         """Return the progress of the queries."""
         query = self._query
         return Progress() if query is None else query.progress()
+
+    def is_idle(self) -> bool:
+        """Return True if the queries are idle; False if this instance runs none."""
+        query = self._query
+        return query is not None and query.is_idle()
 
     def _run(self) -> None:
         assert self._elector is not None

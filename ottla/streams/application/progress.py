@@ -35,6 +35,12 @@ class Progress:
     """The number of misplaced keys among the checked ones since the queries started, by topic
     (docs/partitioning.md).
     """
+    is_idle: bool = False
+    """True if all records, also of internal topics, were read and have had their effects.
+
+    A lag of 0 does not imply this: the last micro-batch may have written records to internal
+    topics, such as the responses of a foreign-key join.
+    """
 
     @property
     def dropped_records(self) -> int:

@@ -67,6 +67,18 @@ class Avro:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Start:
+    """The position at which a source starts: earliest, latest, a time (ms), or offsets as JSON.
+
+    The first one that is set takes precedence: `time_ms`, `offsets`, `end`.
+    """
+
+    end: str = "earliest"
+    offsets: str = ""
+    time_ms: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class TopicSource(Source):
     """Records of topics, or of topics whose name matches a pattern."""
 
@@ -74,10 +86,15 @@ class TopicSource(Source):
     pattern: Text | None = None
     format: str = "string"
     avro: Avro | None = None
-    start: str = "earliest"
+    start: Start = field(default_factory=Start)
     max_records: int | None = None
     headers: bool = False
-    skips_bad_records: bool = False
+    tombstones: str = "row"
+    """The reaction to records without a value: row (of NULLs), skip or fail."""
+    bad_records: str = "fail"
+    """The reaction to values that do not fit: fail, skip, or topic."""
+    bad_topic: Text | None = None
+    """The dead-letter topic, if `bad_records` is topic."""
     reads_uncommitted: bool = False
 
 

@@ -2,10 +2,14 @@
 problems.
 """
 
+import json
 import re
+import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from ottla.base.options import is_digits
+from ottla.operations.offsets.moments import parse_moment
 from ottla.streams.pipelines import data_types
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Entries, Items, Node, Text
@@ -22,6 +26,7 @@ from ottla.streams.pipelines.model import (
     Select,
     Source,
     SqlStep,
+    Start,
     Step,
     TopicSource,
     Watermark,
@@ -115,15 +120,64 @@ def _read_topics(name: str, fields: Fields) -> TopicSource | None:
         format=kind,
         avro=read_avro(fields, kind, required=_NO_AVRO),
         schema=_topic_schema(kind, fields),
-        start=fields.choice("start", ("earliest", "latest"), "earliest"),
+        start=_start(fields),
         max_records=fields.number("max_records"),
         headers=fields.flag("headers"),
-        skips_bad_records=fields.choice("bad_records", ("fail", "skip"), "fail") == "skip",
+        tombstones=fields.choice("tombstones", ("row", "skip", "fail"), "row"),
+        bad_records=_bad_records(fields),
+        bad_topic=_bad_topic(fields),
         reads_uncommitted=fields.choice("isolation", ("committed", "uncommitted"), "committed")
         == "uncommitted",
         is_static=fields.flag("static"),
         watermark=_watermark(fields),
     )
+
+
+def _start(fields: Fields) -> Start:
+    if isinstance(fields.node_of("start"), Entries):
+        return Start(offsets=_offsets(fields))
+    text = fields.text("start")
+    if text is None or not text.text.startswith("@"):
+        return Start(end=fields.choice("start", ("earliest", "latest"), "earliest"))
+    try:
+        return Start(time_ms=parse_moment(text.text[1:], time.time_ns() // 1_000_000))
+    except ValueError as error:
+        fields.problems.error(text.position, f"{fields.subject}: start: {error}.")
+        return Start()
+
+
+def _offsets(fields: Fields) -> str:
+    """Return the starting offsets by topic and partition as JSON; a problem for other forms."""
+    starts: dict[str, dict[str, int]] = {}
+    node = fields.node_of("start")
+    for topic, partitions in node if isinstance(node, Entries) else ():
+        for partition, offset in partitions if isinstance(partitions, Entries) else ():
+            number = offset.text if isinstance(offset, Text) else ""
+            if is_digits(partition.text, 9) and is_digits(number, 18):
+                starts.setdefault(topic.text, {})[partition.text] = int(number)
+                continue
+            fields.error("start", "start must have an offset for each partition, as in {0: 17}.")
+        if topic.text not in starts:
+            fields.error("start", f"start.{topic.text} must be a mapping of partitions to offsets.")
+    return json.dumps(starts)
+
+
+def _bad_records(fields: Fields) -> str:
+    if isinstance(fields.node_of("bad_records"), Entries):
+        return "topic"
+    return fields.choice("bad_records", ("fail", "skip"), "fail")
+
+
+def _bad_topic(fields: Fields) -> Text | None:
+    if not isinstance(fields.node_of("bad_records"), Entries):
+        return None
+    below = fields.below("bad_records", f"{fields.subject}: bad_records")
+    assert below is not None
+    topic = below.text("topic", required=True)
+    below.close()
+    if fields.flag("static"):
+        fields.error("bad_records", "a static source has no dead-letter topic: use skip or fail.")
+    return topic
 
 
 def _check_pattern(pattern: Text, fields: Fields) -> None:

@@ -1,8 +1,9 @@
 """The four codecs of the record batch format, with a limit on decompressed output.
 
 A few hundred hostile bytes can claim, or really decompress to, gigabytes. Every codec here
-decompresses piece by piece and stops at the caller's `max_bytes`; a declared size is only used to
-reject data early. The caller sets the limit. Follows org.apache.kafka.common.record.CompressionType
+decompresses piece by piece and stops at the caller's `max_bytes`. Larger output is counted before
+it is kept, so that a rejected batch takes little memory. A declared size is only used to reject
+data early. The caller sets the limit. Follows org.apache.kafka.common.record.CompressionType
 and its codecs: lz4 frames have independent blocks (the Java client reads no others). Snappy is
 written with snappy-java's framing and read with and without it.
 """
@@ -34,7 +35,10 @@ NAMES = MappingProxyType({codec: name for name, codec in CODECS.items()})
 # Kafka has no limit; this one is for callers without a better value.
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 
+# Larger output is decompressed twice.
+_KEPT_BYTES = 12 * 1024 * 1024
 _FIRST_PIECE_BYTES = 64 * 1024
+_PIECE_BYTES_MAX = 4 * 1024 * 1024
 _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
 # zstd frames without a size make the reader allocate their window; Java's client reads up to 2**27.
 _ZSTD_WINDOW_BYTES = (8 * 1024 * 1024, 128 * 1024 * 1024)
@@ -80,12 +84,14 @@ def decompress(codec: int, data: Buffer, *, max_bytes: int) -> bytes:
     if decompressor is None:
         raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no codec {codec}.")
     try:
-        return _collect(decompressor(data, max_bytes), max_bytes)
+        collected = _collect(decompressor(data, max_bytes), max_bytes)
+        return b"".join(decompressor(data, max_bytes)) if collected is None else collected
     except _damage() as error:
         raise _corrupt(codec, str(error)) from error
 
 
-def _collect(pieces: Iterator[bytes], max_bytes: int) -> bytes:
+def _collect(pieces: Iterator[bytes], max_bytes: int) -> bytes | None:
+    """Return the joined pieces; None if they are within the limit, but too large to be kept yet."""
     first = next(pieces, b"")
     collected = [first]
     size = len(first)
@@ -93,9 +99,14 @@ def _collect(pieces: Iterator[bytes], max_bytes: int) -> bytes:
         size += len(piece)
         if size > max_bytes:
             break
-        collected.append(piece)
+        if size > _KEPT_BYTES:
+            collected.clear()
+        else:
+            collected.append(piece)
     if size > max_bytes:
         raise _too_large(max_bytes)
+    if size > _KEPT_BYTES and len(collected) != 1:
+        return None
     return first if len(collected) == 1 else b"".join(collected)
 
 
@@ -118,7 +129,7 @@ def _piece_sizes(compressed_bytes: int, max_bytes: int) -> Iterator[int]:
     left_bytes = max_bytes + 1
     size = max(_FIRST_PIECE_BYTES, 4 * compressed_bytes)
     while left_bytes > 0:
-        size = min(size, left_bytes)
+        size = min(size, left_bytes, _PIECE_BYTES_MAX)
         yield size
         left_bytes -= size
         size *= 2

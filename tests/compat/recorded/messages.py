@@ -161,6 +161,9 @@ def show(message: Struct, version: int, symbols: Symbols) -> dict[str, Any]:
                 hidden = result in (None, []) and value not in (None, [])
                 if field.name in TEXTS:
                     hidden = result is None or (field.name == "error_message" and is_good)
+                    # The message of the code 0, which few responses have.
+                    if value == ErrorCode.NONE.name:
+                        hidden, result = False, value
                 if not hidden:
                     output[field.name] = result
     return output

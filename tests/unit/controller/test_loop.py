@@ -323,20 +323,25 @@ async def test_partitions_of_a_dead_broker_get_another_leader_until_it_returns(
     await world.until(lambda: first.image.topics["alone"].partitions[0].leader == 2)
 
 
-async def test_a_topic_is_deleted_when_its_last_broker_returns(world: World) -> None:
-    """A replica on a dead broker is deleted when the broker returns."""
+async def test_the_name_of_a_deleted_topic_is_free_although_a_broker_is_down(world: World) -> None:
+    """The broker that returns receives the new topic only; its log has the id of no topic."""
     first = await world.start(1)
     await world.start(2)
     await world.until(lambda: 2 in first.image.brokers)
     await first.create_topics([TopicRequest("t", assignments=((0, (1, 2)),))])
     await world.kill(2)
     await world.until(lambda: 2 not in first.image.brokers)
+    former = first.image.topics["t"].topic_id
     (result,) = await first.delete_topics(["t"])
     assert result.error is None
+    assert await first.session.children("/brokers/topics") == []
+    assert await first.session.children("/admin/delete_topics") == []
+    await first.ensure_topic("t")
+    assert first.image.topics["t"].topic_id != former
     world.port(2).calls.clear()
     await world.start(2)
-    await world.until(lambda: ("delete", [("t", 0)]) in world.port(2).calls)
-    await first.ensure_topic("t")
+    await world.until(lambda: 2 in first.image.brokers and bool(world.port(2).calls))
+    assert ("delete", [("t", 0)]) not in world.port(2).calls
 
 
 # -- sessions and fences --------------------------------------------------------------------------

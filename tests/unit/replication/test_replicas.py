@@ -62,6 +62,25 @@ async def test_another_topic_of_the_same_name_is_rejected(broker: LogsBroker) ->
     assert codes == {("t", 0): ErrorCode.INCONSISTENT_TOPIC_ID}
 
 
+async def test_topic_created_again_while_its_broker_was_cut_off(broker: LogsBroker) -> None:
+    """After a lost registration the log of the former topic is set aside for the new one, once."""
+    topic = broker.create("t")
+    broker.write("t", b"a")
+    kept = broker.create("kept")
+    broker.replicas.registration_lost()
+    broker.replicas.apply_leader_and_isr(1, kept.states())
+    other, later = (
+        type(topic)(name, bytes(15) + b"\x09", topic.partitions) for name in ("t", "kept")
+    )
+    codes = broker.replicas.apply_leader_and_isr(1, [*other.states(), *later.states()])
+    assert codes == {("t", 0): ErrorCode.NONE, ("kept", 0): ErrorCode.INCONSISTENT_TOPIC_ID}
+    log = broker.replicas.get("t", 0).log
+    assert (log.topic_id, log.log_end_offset) == (other.topic_id, 0)
+    assert [name for name in broker.files.list("/data") if name.endswith("-stray")]
+    codes = broker.replicas.apply_leader_and_isr(1, topic.states())
+    assert codes == {("t", 0): ErrorCode.INCONSISTENT_TOPIC_ID}
+
+
 async def test_deleted_topic_is_removed_with_its_log(broker: LogsBroker) -> None:
     """The name of its directory is free for a new log."""
     broker.create("t")

@@ -8,7 +8,7 @@ import pytest
 
 from ottla.base.errors import ConfigError
 from ottla.client.errors import NotReachable
-from ottla.streams import StreamsBuilder, Topology, TopologyError
+from ottla.streams import StreamsBuilder, StreamsError, Topology, TopologyError
 from ottla.streams.kafka_streams import KafkaStreams, State
 
 _NOWHERE = "127.0.0.1:1"
@@ -42,6 +42,17 @@ def test_an_unwritable_state_dir_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="state_dir cannot be"):
         app.start()
     assert app.close()
+
+
+def test_waiting_until_an_application_is_idle_ends_with_its_state(tmp_path: Path) -> None:
+    """The error says that the application does not run, or that it was closed."""
+    app = new_app(StreamsBuilder().build(), _NOWHERE, tmp_path)
+    assert not app.progress().is_idle
+    with pytest.raises(TimeoutError, match="the application is CREATED, not RUNNING, after 0 s"):
+        app.await_idle(0)
+    assert app.close()
+    with pytest.raises(StreamsError, match="was closed before it was idle"):
+        app.await_idle(10)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ is thus processed once, by the JVM or by Python, and keeps its position among th
 """
 
 import functools
+import math
 import operator
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -303,8 +304,9 @@ def _written(
         nothing = F.lit(None).cast("binary")
         if serialization is Conversion.SERDE:
             if value.kind is Scalar.FLOAT:
-                # There are many NaN values, and the JVM has only one.
-                doubts.append(F.isnan(value.column))
+                # There are many NaN values, and the JVM has only one. JSON has neither NaN nor
+                # infinities: the application's handlers get a record that contains one.
+                doubts.append(F.isnan(value.column) | (F.abs(value.column) == math.inf))
             row |= {name: nothing, f"{name}{number}": value.whole}
         elif value.kind is Scalar.NOTHING:
             row[name] = nothing

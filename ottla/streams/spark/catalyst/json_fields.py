@@ -99,9 +99,9 @@ def _structure(
                 parsed, field_path, field_kind, is_there & is_object, collected
             )
         else:
-            optional = name in kind.optional or field_kind not in (Scalar.LIST, Scalar.DICT)
+            optional = name in kind.optional or field_kind is Scalar.OPAQUE
             fields[name], allowed = _leaf(parsed, field_path, field_kind, result)
-            # A dataclass accepts None for fields whose values it does not convert.
+            # A dataclass accepts None for fields whose types it does not check.
             allowed |= (result == "VOID") & F.lit(optional)
             fields[name] = Value(field_kind, named(spelled, fields[name].column))
         doubts.append(is_there & ~allowed)

@@ -1,13 +1,17 @@
 """The options of the Spark source and sink, by the names of Spark's Kafka connector, checked and
 typed.
 
-One table lists the options and where they apply. Other options are rejected by name, with the most
-similar known one. Spark passes option names in lower case, so rows are found by the lower-case
-name, and messages use the documented name. This module does not use Spark.
+One table lists the options and where they apply. Options of Spark's Kafka connector and of Java's
+clients that have no meaning here are accepted with a warning, so that a job can change the name of
+its format only. Other options are rejected by name, with the most similar known one. Spark passes
+option names in lower case, so rows are found by the lower-case name, and messages use the
+documented name. This module does not use Spark.
 """
 
 import difflib
+import functools
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -315,12 +319,45 @@ OPTIONS = (
 )
 _ROWS = {row.name.lower(): row for row in OPTIONS}
 
-# Options of Spark's Kafka connector that this source does not need, and why.
-_NOT_OURS = {
-    "groupidprefix": "kafka.group.id names the group that shows the progress of a stream",
-    "fetchoffset.numretries": "requests for offsets are retried until the timeout",
-    "fetchoffset.retryintervalms": "requests for offsets are retried until the timeout",
+# Options of Spark's Kafka connector and of Java's clients that have no meaning here, and why.
+_NO_GROUP = "a query has no group members; kafka.group.id names the group that shows its progress"
+_OWN_REQUESTS = "this format has its own requests and retries, until kafkaConsumer.pollTimeoutMs"
+_OWN_BATCHES = "this format fetches by bytes: see kafka.max.partition.fetch.bytes"
+_OWN_SENDING = "this format sends whole batches: see kafka.batch.size"
+_CONNECTIONS = "connections belong to the tasks of Spark"
+WITHOUT_EFFECT: Mapping[str, str] = {
+    "groupIdPrefix": _NO_GROUP,
+    "kafka.session.timeout.ms": _NO_GROUP,
+    "kafka.heartbeat.interval.ms": _NO_GROUP,
+    "kafka.max.poll.interval.ms": _NO_GROUP,
+    "kafka.partition.assignment.strategy": _NO_GROUP,
+    "fetchOffset.numRetries": _OWN_REQUESTS,
+    "fetchOffset.retryIntervalMs": _OWN_REQUESTS,
+    "kafka.request.timeout.ms": _OWN_REQUESTS,
+    "kafka.default.api.timeout.ms": _OWN_REQUESTS,
+    "kafka.retries": _OWN_REQUESTS,
+    "kafka.retry.backoff.ms": _OWN_REQUESTS,
+    "kafka.retry.backoff.max.ms": _OWN_REQUESTS,
+    "kafka.metadata.max.age.ms": _OWN_REQUESTS,
+    "kafka.max.poll.records": _OWN_BATCHES,
+    "kafka.fetch.min.bytes": _OWN_BATCHES,
+    "kafka.fetch.max.bytes": _OWN_BATCHES,
+    "kafka.check.crcs": "checksums are always checked",
+    "kafka.client.rack": "records are read from the leaders",
+    "kafka.linger.ms": _OWN_SENDING,
+    "kafka.buffer.memory": _OWN_SENDING,
+    "kafka.max.block.ms": _OWN_SENDING,
+    "kafka.max.request.size": _OWN_SENDING,
+    "kafka.max.in.flight.requests.per.connection": _OWN_SENDING,
+    "kafka.connections.max.idle.ms": _CONNECTIONS,
+    "kafka.reconnect.backoff.ms": _CONNECTIONS,
+    "kafka.reconnect.backoff.max.ms": _CONNECTIONS,
+    "kafka.receive.buffer.bytes": _CONNECTIONS,
+    "kafka.send.buffer.bytes": _CONNECTIONS,
+    "kafka.socket.connection.setup.timeout.ms": _CONNECTIONS,
 }
+_WITHOUT_EFFECT = {name.lower(): (name, reason) for name, reason in WITHOUT_EFFECT.items()}
+_log = logging.getLogger(__name__)
 
 
 def cluster_options(access: ClusterAccess) -> dict[str, str]:
@@ -342,6 +379,9 @@ class SparkOptions:
         self.use = use
         self._values: dict[str, Any] = {}
         for name, text in options.items():
+            if name.lower() in _WITHOUT_EFFECT:
+                _warn(*_WITHOUT_EFFECT[name.lower()])
+                continue
             row = _find(name, use)
             try:
                 self._values[row.name] = row.parse(text)
@@ -449,6 +489,12 @@ class SparkOptions:
             raise ConfigError("Option startingOffsets cannot be latest for a batch query.")
 
 
+@functools.cache
+def _warn(name: str, reason: str) -> None:
+    """Log once for each process that an option has no effect."""
+    _log.warning("Option %s has no effect: %s.", name, reason)
+
+
 def _find(name: str, use: Use) -> OptionRow:
     row = _ROWS.get(name.lower())
     if row is None:
@@ -460,9 +506,6 @@ def _find(name: str, use: Use) -> OptionRow:
 
 
 def _unknown(name: str, use: Use) -> str:
-    reason = _NOT_OURS.get(name.lower())
-    if reason is not None:
-        return f"Option {name} is not supported: {reason}."
     fitting = [key for key, row in _ROWS.items() if use in row.uses]
     near = difflib.get_close_matches(name.lower(), fitting, n=1, cutoff=0.6)
     if near:

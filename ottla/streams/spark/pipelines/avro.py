@@ -37,12 +37,10 @@ _PLAIN: dict[type[types.DataType], Any] = {
 }
 
 
-def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: bool) -> Column:
-    """Return values as a struct of `ok` and `row`; with `skips`, an invalid value has ok=false
-    instead of raising.
-    """
+def decoded(values: Column, avro: Avro, columns: types.StructType) -> Column:
+    """Return values as a struct of `row` and `reason`, which is null unless the value is bad."""
     wrapped = types.StructType(
-        [types.StructField("ok", types.BooleanType()), types.StructField("row", columns)]
+        [types.StructField("row", columns), types.StructField("reason", types.StringType())]
     )
     kind = to_arrow_type(wrapped, timezone="UTC")
     readers: list[Callable[[bytes], Any]] = []
@@ -50,7 +48,7 @@ def decoded(values: Column, avro: Avro, columns: types.StructType, *, skips: boo
     def decode(data: pa.Array) -> pa.Array:
         if not readers:
             readers.append(_reader(avro))
-        return _rows(data.to_pylist(), readers[0], kind, skips=skips)
+        return _rows(data.to_pylist(), readers[0], kind)
 
     make: Any = arrow_udf
     result: Column = make(decode, wrapped)(values)
@@ -72,8 +70,6 @@ def _rows(
     values: Sequence[bytes | None],
     read: Callable[[bytes], Any],
     kind: pa.DataType,
-    *,
-    skips: bool,
 ) -> pa.Array:
     rows: list[dict[str, Any]] = []
     for value in values:
@@ -83,13 +79,9 @@ def _rows(
                 raise SerializationError(f"the value is not a record: {row!r}")
             # Convert each row separately, to find the one that does not fit its columns.
             pa.array([row], kind.field("row").type)
-            rows.append({"ok": True, "row": row})
+            rows.append({"row": row, "reason": None})
         except (SerializationError, pa.ArrowException, TypeError, ValueError) as error:
-            if not skips:
-                raise SerializationError(
-                    f"a value is not Avro of these columns: {error}; to skip such values set bad_records: skip"
-                ) from error
-            rows.append({"ok": False, "row": None})
+            rows.append({"row": None, "reason": f"it is not Avro of these columns: {error}"})
     return pa.array(rows, kind)
 
 

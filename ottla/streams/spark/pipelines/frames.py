@@ -7,19 +7,17 @@ do not depend on a wrong step are still checked.
 
 import contextlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
-from pyspark.sql import Column, DataFrame, SparkSession, types
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from ottla.client.config.access import ClusterAccess
 from ottla.streams.pipelines.checking import order_of_steps, references
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.model import (
-    HEADERS_COLUMN,
-    RECORD_COLUMNS,
     ColumnStep,
     FileSource,
     GroupBy,
@@ -28,6 +26,7 @@ from ottla.streams.pipelines.model import (
     Select,
     Source,
     SqlStep,
+    Start,
     TopicSource,
     Watermark,
     Where,
@@ -35,9 +34,8 @@ from ottla.streams.pipelines.model import (
 )
 from ottla.streams.pipelines.problems import Problems
 from ottla.streams.spark.connector.options import cluster_options
-from ottla.streams.spark.pipelines.avro import decoded
+from ottla.streams.spark.pipelines.source_values import ddl, rejected, shape
 
-_CORRUPT = "_corrupt_value"
 # Spark's parser and its analyser write the position differently.
 _WHERE = re.compile(r"line (\d+),? (?:pos|position) (\d+)")
 _SQLSTATE = re.compile(r"\s*SQLSTATE: \w+")
@@ -110,6 +108,11 @@ class Frames:
         options = topic_options(source, self._access, self._group)
         opened = self._spark.read if source.is_static else self._spark.readStream
         return shape(opened.format("ottla").options(**options).load(), source)
+
+    def rejected(self, source: TopicSource) -> DataFrame:
+        """Return the records of a source whose values do not fit, as records of a topic."""
+        options = topic_options(source, self._access, self._group) | {"includeHeaders": "true"}
+        return rejected(self._spark.readStream.format("ottla").options(**options).load(), source)
 
     def _files(self, source: Source) -> DataFrame:
         assert isinstance(source, FileSource)
@@ -207,11 +210,6 @@ def message_of(error: PySparkException) -> str:
     return f"{' '.join(_SQLSTATE.sub('', head).split()).rstrip('.;')}."
 
 
-def ddl(schema: Mapping[str, str]) -> str:
-    """Return a schema in Spark's DDL."""
-    return ", ".join(f"`{name}` {kind}" for name, kind in schema.items())
-
-
 def topic_options(source: TopicSource, access: ClusterAccess, group: str) -> dict[str, str]:
     """Return the options with which `format("ottla")` reads a source's topics."""
     options = cluster_options(access)
@@ -220,7 +218,7 @@ def topic_options(source: TopicSource, access: ClusterAccess, group: str) -> dic
     else:
         options["subscribe"] = ",".join(topic.text for topic in source.topics)
     if not source.is_static:
-        options["startingOffsets"] = source.start
+        options |= _start_options(source.start)
         if group:
             options["kafka.group.id"] = group
         if source.max_records is not None:
@@ -231,49 +229,8 @@ def topic_options(source: TopicSource, access: ClusterAccess, group: str) -> dic
     return options | {"kafka.isolation.level": level}
 
 
-def shape(records: DataFrame, source: TopicSource) -> DataFrame:
-    """Return records in the form of the source's format: the value's fields, then the record's own
-    columns.
-    """
-    is_text = source.format != "bytes"
-    key = sql.col("key").cast("string") if is_text else sql.col("key")
-    own = [key.alias("_key")]
-    own += [sql.col(name.removeprefix("_")).alias(name) for name in list(RECORD_COLUMNS)[1:]]
-    if source.headers:
-        own.append(sql.col("headers").alias(HEADERS_COLUMN))
-    if source.format == "json":
-        return _parsed(records, source, own)
-    if source.avro is not None:
-        return _decoded(records, source, own)
-    value = sql.col("value").cast("string") if is_text else sql.col("value")
-    return records.select(value.alias("value"), *own)
-
-
-def _parsed(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:
-    assert source.schema is not None
-    text = sql.col("value").cast("string")
-    if not source.skips_bad_records:
-        value = sql.from_json(text, ddl(source.schema), {"mode": "FAILFAST"})
-        return records.select(value.alias("value"), *own).select("value.*", *_names(own))
-    schema = ddl({**source.schema, _CORRUPT: "string"})
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parsed = records.select(sql.from_json(text, schema, options).alias("value"), *own)
-    valid = parsed.where(sql.col(f"value.{_CORRUPT}").isNull())
-    fields = [sql.col(f"value.`{name}`").alias(name) for name in source.schema]
-    return valid.select(*fields, *_names(own))
-
-
-def _decoded(records: DataFrame, source: TopicSource, own: list[Column]) -> DataFrame:
-    assert source.schema is not None
-    assert source.avro is not None
-    columns = types.DataType.fromDDL(ddl(source.schema))
-    assert isinstance(columns, types.StructType)
-    value = decoded(sql.col("value"), source.avro, columns, skips=source.skips_bad_records)
-    result = records.select(value.alias("value"), *own).where("value.ok")
-    fields = [sql.col(f"value.row.`{name}`").alias(name) for name in source.schema]
-    return result.select(*fields, *_names(own))
-
-
-def _names(columns: list[Column]) -> list[str]:
-    """Return the names of the record's own columns; columns beyond those are not named."""
-    return [*RECORD_COLUMNS, HEADERS_COLUMN][: len(columns)]
+def _start_options(start: Start) -> dict[str, str]:
+    if start.time_ms is not None:
+        strategy = {"startingOffsetsByTimestampStrategy": "latest"}
+        return {"startingTimestamp": str(start.time_ms), **strategy}
+    return {"startingOffsets": start.offsets or start.end}

@@ -7,6 +7,7 @@ with start(checked.pipeline, spark, settings) as run:
 """
 
 import contextlib
+import logging
 import re
 import time
 from collections.abc import Mapping
@@ -16,11 +17,13 @@ from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla.base.errors import ConfigError
 from ottla.client.config.access import ClusterAccess
 from ottla.streams.application.progress import Progress
+from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.model import (
     JdbcSink,
     MirrorSink,
@@ -36,12 +39,16 @@ from ottla.streams.spark.pipelines.jdbc import password
 from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
 from ottla.streams.spark.pipelines.progress import check_progress
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of, prepare, start_sink
+from ottla.streams.spark.pipelines.source_values import BAD_RECORDS
 from ottla.streams.spark.query.failures import QueryError, explain
 from ottla.streams.spark.query.reports import progress_of, total
 
 _POLL_S = 0.2
 _TRANSLATION_S = 10.0
-_MALFORMED = re.compile(r"MALFORMED_RECORD_IN_PARSING.*?record parsing: (\[.*?\])", re.DOTALL)
+_log = logging.getLogger(__name__)
+_BAD_RECORD = re.compile(
+    r"source \w+: the value of .*? cannot be read: .*(?: or a topic for them|row)\."
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +79,8 @@ class SinkRun:
     mirror: Mirror | None = None
     rows: int = 0
     batches: int = 0
+    bad_records: int = 0
+    """The number of bad records that were left out."""
     translated: dict[str, dict[int, int]] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     _seen: int = -1
@@ -84,10 +93,18 @@ class SinkRun:
                 self._seen = progress.batchId
                 self.batches += 1
                 self.rows += progress.numInputRows
+                self._count_bad_records(progress)
         last = self.query.lastProgress
         if last is not None:
             # Files have rows but no offsets.
             self.progress = replace(progress_of(last, self._firsts), records=self.rows)
+
+    def _count_bad_records(self, progress: StreamingQueryProgress) -> None:
+        for name, row in progress.observedMetrics.items():
+            count = row["records"] if name.startswith(BAD_RECORDS) else 0
+            if count:
+                self.bad_records += count
+                _log.warning("sink %s: left out %d %s", self.sink.name, count, name)
 
     def translate(self) -> None:
         """Translate the offsets of a mirror's consumer groups."""
@@ -137,13 +154,15 @@ class PipelineRun:
         return True
 
     def _has_ended(self) -> bool:
+        # Before the failures: a query that fails in between is reported by the next call.
+        has_ended = not any(sink.query.isActive for sink in self.sinks.values())
         for name, running in self.sinks.items():
             running.refresh()
             failure = running.query.exception() if not running.query.isActive else None
             if failure is not None:
                 self.stop()
                 raise QueryError(f"Sink {name}: {_explained(str(failure))}")
-        return not any(sink.query.isActive for sink in self.sinks.values())
+        return has_ended
 
     def _translate(self) -> None:
         for sink in self.sinks.values():
@@ -159,16 +178,9 @@ class PipelineRun:
 
 
 def _explained(text: str) -> str:
-    """Return the part of Spark's exception that users need, with advice if the remedy is in the
-    file.
-    """
-    malformed = _MALFORMED.search(text)
-    if malformed is None:
-        return explain(text)
-    return (
-        f"a value does not match its source's schema; its readable fields are {malformed[1]}. Correct the "
-        "schema (numbers in quotes are strings), or skip such records with bad_records: skip."
-    )
+    """Return the part of Spark's exception that users need, or the sentence about a bad record."""
+    bad = _BAD_RECORD.search(text)
+    return explain(text) if bad is None else bad[0]
 
 
 def check_deep(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> list[Problem]:
@@ -236,10 +248,27 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
                 frame, mirror = _frame(pipeline, spark, sink, settings, group), None
             query = start_sink(frame, sink, group, sink_settings)
             run.sinks[name] = SinkRun(sink, query, mirror)
+        for source in pipeline.sources.values():
+            if isinstance(source, TopicSource) and source.bad_topic is not None:
+                dead_letters = _dead_letters(source, source.bad_topic)
+                group = f"{pipeline.name}-{dead_letters.name}"
+                frames = Frames(spark, pipeline, settings.access, Problems(), group)
+                rejected = frames.rejected(source)
+                query = start_sink(rejected, dead_letters, group, sink_settings)
+                run.sinks[dead_letters.name] = SinkRun(dead_letters, query)
     except BaseException:
         run.stop()
         raise
     return run
+
+
+def _dead_letters(source: TopicSource, topic: Text) -> TopicSink:
+    """Return the sink of a source's bad records; no sink of a file has such a name."""
+    name = f"{source.name}-bad-records"
+    origin = Text(source.name, source.position)
+    return TopicSink(
+        name=name, position=source.position, origin=origin, topic=topic, format="record"
+    )
 
 
 def _check(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> None:

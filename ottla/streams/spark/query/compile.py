@@ -53,6 +53,7 @@ from ottla.streams.task.task import Task
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
+_ISOLATION = "kafka.isolation.level"
 _names = itertools.count(1)
 
 Trigger = Mapping[str, Any]
@@ -214,14 +215,24 @@ def _source_options(compiled: Compiled, settings: QuerySettings, starts: Offsets
     layout, topics = compiled.layout, compiled.topics
     options = {
         **cluster_options(settings.access),
-        "subscribe": ",".join(compiled.topics),
+        **_subscription(compiled),
         "startingOffsets": starting_offsets(layout, topics, settings.access, starts),
         "maxOffsetsPerTrigger": str(settings.max_records),
-        "kafka.isolation.level": "read_committed",
+        _ISOLATION: "read_committed",
     }
-    if compiled.layout.patterns:
-        own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
-        named = "|".join(topic.replace(".", r"\.") for topic in compiled.topics)
-        del options["subscribe"]
-        options["subscribePattern"] = f"(?:{own}|{named})"
     return {**options, **settings.options}
+
+
+def end_options(compiled: Compiled, settings: QuerySettings) -> dict[str, str]:
+    """Return the options of a source that looks up the ends of the topics that a query reads."""
+    isolation = settings.options.get(_ISOLATION, "read_committed")
+    access = cluster_options(settings.access)
+    return {**access, **_subscription(compiled), _ISOLATION: isolation}
+
+
+def _subscription(compiled: Compiled) -> dict[str, str]:
+    if not compiled.layout.patterns:
+        return {"subscribe": ",".join(compiled.topics)}
+    own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
+    named = "|".join(topic.replace(".", r"\.") for topic in compiled.topics)
+    return {"subscribePattern": f"(?:{own}|{named})"}

@@ -13,7 +13,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ottla.base.errors import ConfigError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.application.progress import Progress
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.query.compile import QuerySettings
@@ -156,6 +156,13 @@ class SparkQuery:
             self._dropped = self.query.dropped()
             self._misplaced_keys = self.query.misplaced_keys()
         return replace(total(results), dropped=self._dropped, misplaced_keys=self._misplaced_keys)
+
+    def is_idle(self) -> bool:
+        """Return True if all queries are idle; False if Spark or the brokers do not respond."""
+        try:
+            return self.query.is_idle()
+        except (PySparkException, Py4JError, OSError, OttlaError):
+            return False
 
     def stop(self) -> None:
         """Stop all queries."""

@@ -10,6 +10,7 @@ import contextlib
 import json
 import shutil
 import tempfile
+import threading
 import time
 import weakref
 from collections import Counter
@@ -24,8 +25,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ottla.client.admin.offsets import PROGRESS, committed_offsets
 from ottla.streams.layout.layout import Application
-from ottla.streams.spark.connector.options import SparkOptions, Use, cluster_options
+from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.positions import Positions
 from ottla.streams.spark.connector.ranges import Offsets, from_json
 from ottla.streams.spark.query.checkpoint import Checkpoint
@@ -33,6 +35,7 @@ from ottla.streams.spark.query.compile import (
     Compiled,
     QuerySettings,
     compile_query,
+    end_options,
     plan_queries,
     start_query,
 )
@@ -52,6 +55,8 @@ class _Running:
     compiled: Compiled
     query: StreamingQuery
     dropped: DroppedCounts
+    positions: Positions
+    """Looks up the ends of the topics."""
 
 
 class StreamsQuery:
@@ -62,6 +67,8 @@ class StreamsQuery:
         self._settings = settings
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-counts-"))
         self._remove_folder = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        # Connections are for one thread.
+        self._asking = threading.Lock()
 
     def next_sink_counts_path(self) -> str:
         """Return the path of the file with the counts of the sink of the next query to add."""
@@ -72,7 +79,8 @@ class StreamsQuery:
         path = self.next_sink_counts_path()
         first = sum(len(running.compiled.layout.sub_topologies) for running in self._running)
         counts = DroppedCounts(compiled.layout, first, path)
-        self._running.append(_Running(compiled, query, counts))
+        options = SparkOptions(end_options(compiled, self._settings), Use.BATCH_READ)
+        self._running.append(_Running(compiled, query, counts, Positions(options)))
 
     def __enter__(self) -> "StreamsQuery":
         """Return this object: its queries are running already."""
@@ -144,25 +152,48 @@ class StreamsQuery:
     def _await_ends(self, running: _Running, deadline: float) -> None:
         # A clock always has new input: wait until a micro-batch has ended at the ends of the
         # topics.
-        options = {
-            **cluster_options(self._settings.access),
-            "subscribe": ",".join(running.compiled.topics),
-        }
-        with Positions(SparkOptions(options, Use.STREAM_READ)) as positions:
-            while not self._is_at_end(running, positions):
-                if not running.query.isActive:
-                    raise self.error or QueryError("the query was stopped")
-                if time.monotonic() > deadline:
-                    raise TimeoutError("the query did not reach the end of its topics")
-                time.sleep(_POLL_S)
+        while not self._are_at_end([running]):
+            if not running.query.isActive:
+                raise self.error or QueryError("the query was stopped")
+            if time.monotonic() > deadline:
+                raise TimeoutError("the query did not reach the end of its topics")
+            time.sleep(_POLL_S)
 
-    def _is_at_end(self, running: _Running, positions: Positions) -> bool:
+    def is_idle(self) -> bool:
+        """Return True if all records that exist now were read and have had their effects.
+
+        The records of internal topics are included. Callbacks on the wall clock may still write
+        records later. Raises the errors of Positions.
+        """
+        return self.is_active and self._are_at_end(self._running)
+
+    def _are_at_end(self, queries: Sequence[_Running]) -> bool:
+        # First the positions, then the ends: a micro-batch that is still running has read records
+        # beyond the positions, and a completed one has written its records before the ends.
+        reached = [self._reached(running) for running in queries]
+        with self._asking:
+            ends = [running.positions.latest(running.positions.partitions()) for running in queries]
+        return all(
+            offsets.get(key, 0) >= end
+            for offsets, named in zip(reached, ends, strict=True)
+            for key, end in named.items()
+        )
+
+    def _reached(self, running: _Running) -> Offsets:
+        """Return the offsets up to which the completed micro-batches have read."""
         progress = running.query.lastProgress
-        if progress is None:
-            return False
-        reached = end_offsets(progress)
-        ends = positions.latest(positions.partitions())
-        return all(reached.get(key, 0) >= end for key, end in ends.items())
+        if progress is not None:
+            return end_offsets(progress)
+        # There was no micro-batch since the start. Before the planner waits for data, it commits
+        # where it begins.
+        group_id = self._settings.options.get("kafka.group.id")
+        status = running.query.status
+        is_waiting = not status["isDataAvailable"] and status["message"].startswith("Waiting")
+        if not group_id or not is_waiting:
+            return {}
+        with self._settings.access.brokers(client_id="ottla-streams") as brokers:
+            committed = committed_offsets(brokers, group_id, require_stable=False)
+        return {key: row.offset for key, row in committed.items() if row.metadata == PROGRESS}
 
     def await_termination(self, timeout_s: float | None = None) -> bool:
         """Wait until all queries stop, and return True if they did; raise QueryError if an error
@@ -184,6 +215,7 @@ class StreamsQuery:
                 query.stop()
         for running in self._running:
             running.dropped.take_sink_counts()
+            running.positions.close()
         self._remove_folder()
 
 

@@ -19,15 +19,15 @@ def test_every_live_replica_is_deleted_once() -> None:
     begun, orders = deletion.start(deletion.begin(TOPIC), {1, 2})
     assert orders == {1: [("t", 0), ("t", 1)], 2: [("t", 0), ("t", 1)]}
     assert deletion.start(begun, {1, 2})[1] == {}
-    assert not begun.is_complete
+    assert not begun.is_left_to({1, 2})
 
 
 def test_it_is_complete_when_every_replica_is_deleted() -> None:
     """The response of the last broker completes the deletion."""
     begun, _ = deletion.start(deletion.begin(TOPIC), {1, 2})
     half = deletion.answered(begun, 1, failed=())
-    assert not half.is_complete
-    assert deletion.answered(half, 2, failed=()).is_complete
+    assert not half.is_left_to({1, 2})
+    assert deletion.answered(half, 2, failed=()).is_left_to({1, 2})
 
 
 def test_a_replica_that_cannot_be_deleted_waits_for_its_broker_to_return() -> None:
@@ -37,18 +37,30 @@ def test_a_replica_that_cannot_be_deleted_waits_for_its_broker_to_return() -> No
     assert failed.replicas[1, 1] is ReplicaStatus.DELETION_INELIGIBLE
     again, orders = deletion.start(deletion.broker_returned(failed, 1), {1, 2})
     assert orders == {1: [("t", 1)]}
-    assert deletion.answered(again, 1, failed=()).is_complete
+    assert deletion.answered(again, 1, failed=()).is_left_to({1, 2})
 
 
-def test_the_deletion_waits_for_a_dead_broker() -> None:
-    """Replicas of dead brokers are deleted when the broker returns."""
+def test_replicas_on_live_brokers_hold_up_the_deletion() -> None:
+    """It does not wait for a dead broker, but for one that could not delete a log."""
+    begun, orders = deletion.start(deletion.begin(TOPIC), {1})
+    assert list(orders) == [1]
+    assert not begun.is_left_to({1})
+    done = deletion.answered(begun, 1, failed=())
+    assert done.is_left_to({1}) and not done.is_left_to({1, 2})
+    failed = deletion.answered(begun, 1, failed={0})
+    assert failed.is_put_off and not failed.is_left_to({1})
+    assert failed.is_left_to(())
+
+
+def test_a_broker_that_returns_is_ordered_to_delete_its_replicas() -> None:
+    """Replicas of dead brokers are deleted if the broker returns before the others have deleted."""
     begun, orders = deletion.start(deletion.begin(TOPIC), {1})
     assert list(orders) == [1]
     done = deletion.answered(begun, 1, failed=())
-    assert not done.is_complete
+    assert not done.is_left_to({1, 2})
     again, orders = deletion.start(deletion.broker_returned(done, 2), {1, 2})
     assert orders == {2: [("t", 0), ("t", 1)]}
-    assert deletion.answered(again, 2, failed=()).is_complete
+    assert deletion.answered(again, 2, failed=()).is_left_to({1, 2})
 
 
 def test_the_deletion_waits_for_a_broker_that_dies_during_it() -> None:

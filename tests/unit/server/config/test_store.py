@@ -364,3 +364,21 @@ async def test_entities_are_reported_at_the_start_and_on_change(tree: Tree) -> N
     await tree.session.delete(ConfigNode.path(ConfigNode.USERS, "alice"))
     await store.start(tree.tree.session())
     assert reported == {(ConfigNode.USERS, "alice"): {}}
+
+
+async def test_broker_options_that_are_not_known_are_described_without_values(
+    tree: Tree, caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are logged once, are read-only as in Kafka, and do not hinder the others."""
+    await tree.write(BROKERS, DEFAULT, no_such="1", no_other="2")
+    await tree.write(BROKERS, "1", no_such="3", log_retention_ms="70000")
+    store = await tree.store()
+    await store.refresh(BROKERS, "1")
+    rows = {row.row.name: row for row in store.describe_broker()}
+    own, default = ConfigSource.DYNAMIC_BROKER_CONFIG, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    assert [synonym[1:] for synonym in rows["no.such"].synonyms] == [(None, own), (None, default)]
+    assert (rows["no.such"].value, rows["no.such"].is_read_only) == (None, True)
+    assert rows["no.other"].source is default
+    assert rows["log.retention.ms"].value == "70000"
+    assert [row.row.name for row in store.describe_broker_default()] == ["no.other", "no.such"]
+    assert caplog.text.count("unknown broker option has no effect") == 3

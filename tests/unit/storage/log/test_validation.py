@@ -432,12 +432,13 @@ def test_vetted_batch_is_accepted_for_an_equal_configuration() -> None:
 
 
 def test_batch_that_decompresses_to_too_many_bytes_is_too_large() -> None:
-    """The decompressed limit is 16 times max.message.bytes, and at least 16 MiB."""
-    data = encode_batch([Record(b"k", bytes(17 * 1024**2), (), START_MS)], compression=4)
+    """The limit is the option's (64 MiB by default), or 16 times max.message.bytes if that is more."""
+    data = encode_batch([Record(b"k", bytes(20 * 1024**2), (), START_MS)], compression=4)
     config = LogConfig(cleanup_policy=frozenset({"compact"}), max_message_bytes=1000_000)
+    assert validation.vet(bytearray(data), config, START_MS)
     with pytest.raises(ApiError) as error:
-        validation.vet(bytearray(data), config, START_MS)
+        validation.vet(bytearray(data), config, START_MS, None, 16 * 1024**2)
     assert error.value.code is ErrorCode.MESSAGE_TOO_LARGE
     assert not isinstance(error.value, validation.HeavyBatchError)
     roomy = LogConfig(cleanup_policy=frozenset({"compact"}), max_message_bytes=2 * 1024**2)
-    assert validation.vet(bytearray(data), roomy, START_MS)
+    assert validation.vet(bytearray(data), roomy, START_MS, None, 16 * 1024**2)

@@ -24,6 +24,9 @@ class _Query:
     def progress(self) -> Progress:
         return Progress(records=7)
 
+    def is_idle(self) -> bool:
+        return self.is_active
+
     def stop(self) -> None:
         self.is_active, self.is_stopped = False, True
 
@@ -108,6 +111,18 @@ def test_the_active_instance_runs_the_queries_until_it_is_stopped() -> None:
     assert world.states.state is State.NOT_RUNNING
     assert not world.engine.is_open
     assert not world.elector.is_in
+
+
+def test_an_instance_is_idle_only_while_it_runs_idle_queries() -> None:
+    """An instance without queries does not know if the application is idle."""
+    world = _World()
+    assert not world.instance.is_idle()
+    world.start()
+    query = world.await_query()
+    assert world.instance.is_idle()
+    query.is_active = False
+    assert not world.instance.is_idle()
+    world.instance.stop()
 
 
 def test_a_standby_is_running_and_takes_over() -> None:

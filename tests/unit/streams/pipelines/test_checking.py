@@ -1,5 +1,6 @@
 """The checker reports all mistakes of a pipeline file at once, with line and column."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -77,6 +78,18 @@ def test_a_file_is_parsed_into_a_pipeline() -> None:
     assert flights.watermark.delay == "10 minutes"
     assert [step.name for step in order_of_steps(pipeline)] == ["late", "totals"]
     assert isinstance(pipeline.sinks["totals"], TopicSink)
+
+
+def test_a_source_starts_at_a_time_or_at_offsets() -> None:
+    """A time without a zone is UTC; a dead-letter topic is named in a mapping."""
+    options = "start: '@2026-01-01T00:00'", "start: {a: {0: 17, 1: 4}}, bad_records: {topic: dead}"
+    texts = [GOOD.replace("static: true", option) for option in options]
+    sources = [check(text).pipeline.sources["airlines"] for text in texts]  # type: ignore[union-attr]
+    timed, placed = sources
+    assert isinstance(timed, TopicSource) and isinstance(placed, TopicSource)
+    assert timed.start.time_ms == 1_767_225_600_000
+    assert json.loads(placed.start.offsets) == {"a": {"0": 17, "1": 4}}
+    assert (placed.bad_records, str(placed.bad_topic)) == ("topic", "dead")
 
 
 def test_steps_can_be_in_any_order() -> None:
@@ -166,6 +179,12 @@ def test_steps_can_be_in_any_order() -> None:
             "line 11, column 39: source airlines: static must be true or false, not 'maybe'.",
         ),
         ("static: true", "start: [a]", "line 11, column 38: source airlines: start must be a text, not a list."),
+        ("static: true", "start: '@noon'", "line 11, column 39: source airlines: start: 'noon' is not a point in time: use milliseconds since 1970, a date or time like 2026-02-14 or 2026-02-14T12:00:00Z, or an age like -1h."),
+        ("static: true", "start: {a: {0: x}}", "line 11, column 31: source airlines: start must have an offset for each partition, as in {0: 17}."),
+        ("static: true", "start: {a: 5}", "line 11, column 31: source airlines: start.a must be a mapping of partitions to offsets."),
+        ("static: true", "tombstones: no", "line 11, column 43: source airlines: invalid value 'no' for tombstones. There are: fail, row, skip."),
+        ("static: true", "bad_records: {}", "line 11, column 44: source airlines: bad_records: topic is missing."),
+        ("static: true", "bad_records: {topic: t}, static: true", "line 11, column 31: source airlines: a static source has no dead-letter topic: use skip or fail."),
         ("name: flights\n", "name:\n", "line 1, column 1: the pipeline: name has no value."),
         (
             "topic: flights",

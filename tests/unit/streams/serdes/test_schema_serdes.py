@@ -1,5 +1,6 @@
 """Serdes for Avro, Protobuf and classes, compared with other libraries' serdes."""
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.client.serdes.framing import read_indexes, write_indexes
+from ottla.client.serdes.registry import SchemaReference
 from ottla.streams import Serdes, StreamsBuilder, TopologyTestDriver
 from ottla.streams.model.errors import DeserializationError, SerializationError
 from ottla.streams.serdes import Schema, SchemaRegistry, Serde
@@ -333,3 +335,93 @@ def test_errors_of_records_name_their_topic() -> None:
 def test_schemas_are_encoded_as_json() -> None:
     """A schema without a type is Avro, as in the registry's responses."""
     assert Schema.from_json({"schema": '"int"'}) == Schema('"int"')
+
+
+SOURCE = {
+    "type": "record",
+    "name": "Source",
+    "namespace": "shop",
+    "fields": [{"name": "db", "type": "string"}],
+}
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop",
+    "fields": [{"name": "id", "type": "long"}, {"name": "source", "type": "shop.Source"}],
+}
+REFERENCES = (SchemaReference("shop.Source", "source", 1),)
+CHANGE = {"id": 7, "source": {"db": "shop"}}
+
+
+def test_avro_with_references_is_written_and_read(registry: FakeSchemaRegistry) -> None:
+    """The named types of a schema may be in other subjects, as Confluent's clients write them."""
+    client = SchemaRegistry(registry.url)
+    client.register("source", Schema(json.dumps(SOURCE)))
+    serde = Serdes.avro(ENVELOPE, registry=client, subject="changes", references=REFERENCES)
+    written = serde.serialize(CHANGE)
+    assert registry.schema(2).references == REFERENCES
+    assert serde.deserialize(written) == CHANGE
+    # A reader with all types in its own schema.
+    whole = {**ENVELOPE, "fields": [ENVELOPE["fields"][0], {"name": "source", "type": SOURCE}]}
+    assert Serdes.avro(whole, registry=client, subject="s").deserialize(written) == CHANGE
+    theirs = AvroDeserializer(SchemaRegistryClient({"url": registry.url}))
+    assert theirs(written, _CONTEXT) == CHANGE
+
+
+def test_avro_with_an_unknown_type_is_a_serialization_error() -> None:
+    """The error names the type, on reading and for the serde's own schema."""
+    registry = FakeSchemaRegistry()
+    with pytest.raises(SerializationError, match=r"'shop\.Source', which neither it nor its ref"):
+        Serdes.avro(ENVELOPE, registry=registry)
+    with pytest.raises(SerializationError, match=r"'shop\.Source', which neither it nor its ref"):
+        Serdes.avro(ENVELOPE)
+    with pytest.raises(SerializationError, match="need the registry that has them"):
+        Serdes.avro(ENVELOPE, references=REFERENCES)
+    written = Serdes.avro(USER, registry=registry, subject="s").serialize({"name": "ann"})
+    registry.register("changes", Schema(json.dumps(ENVELOPE)))
+    serde = Serdes.avro(USER, registry=registry, subject="s")
+    with pytest.raises(
+        SerializationError, match=r"the Avro schema 2 is invalid: .* 'shop\.Source'"
+    ):
+        serde.deserialize(written[:4] + b"\2" + written[5:])
+    missing = SchemaReference("shop.Source", "gone", 1)
+    with pytest.raises(SerializationError, match="'gone' not found"):
+        Serdes.avro(ENVELOPE, registry=registry, references=[missing])
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 503])
+def test_a_request_is_repeated_after_a_passing_status(
+    registry: FakeSchemaRegistry, status: int
+) -> None:
+    """A registry that is overloaded, or restarts behind a proxy, does not fail the application."""
+    registry.register("s", Schema('"string"'))
+    registry.failures.extend([status, status])
+    client = SchemaRegistry(registry.url)
+    assert client.schema(1).text == '"string"'
+    assert not registry.failures
+
+
+def test_a_status_that_does_not_pass_ends_with_the_time_out(registry: FakeSchemaRegistry) -> None:
+    """The error has the status; one of the client is not repeated."""
+    registry.register("s", Schema('"string"'))
+    registry.failures.extend([503] * 50)
+    with pytest.raises(SerializationError, match=r"did not respond: .*503"):
+        SchemaRegistry(registry.url, timeout_s=0.5).schema(1)
+    registry.failures.clear()
+    registry.failures.extend([422, 503])
+    with pytest.raises(SerializationError, match="rejected http"):
+        SchemaRegistry(registry.url).schema(1)
+    assert list(registry.failures) == [503]
+
+
+@pytest.mark.parametrize("joins", [True, False])
+def test_another_address_of_a_registry_is_used(registry: FakeSchemaRegistry, joins: bool) -> None:
+    """The first one does not respond; later requests begin with the one that did."""
+    with FakeSchemaRegistry() as gone:
+        dead = gone.url
+    urls = [dead, f"{registry.url}/"]
+    client = SchemaRegistry(", ".join(urls) if joins else urls)
+    assert client.register("s", Schema('"string"')) == 1
+    assert client.schema(1).text == '"string"'
+    with pytest.raises(SerializationError, match=f"{dead}, {dead} did not respond"):
+        SchemaRegistry([dead, dead]).schema(1)

@@ -1,10 +1,13 @@
 """Serdes write and read the bytes of Kafka's serializers."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from ottla.streams.model.errors import SerializationError
 from ottla.streams.model.records import Change, SessionWindow, TimeWindow, Windowed
 from ottla.streams.serdes import (
     Serde,
@@ -130,3 +133,65 @@ def test_a_windowed_serde_can_wrap_the_default_serde() -> None:
     serde = resolve(over_default(Serdes.session_windowed), Serdes.long())
     assert len(serde.serialize(Windowed(1, SessionWindow(0, 1)))) == 24
     assert resolve(None, Serdes.string()) is Serdes.string()
+
+
+@dataclass
+class Visit:
+    """A visit; the last field is not checked."""
+
+    at: int
+    size: float = 1.0
+    place: Place | None = None
+    places: dict[str, Place] = field(default_factory=dict)
+    note: str = None  # type: ignore[assignment]
+    rest: Any = None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ('{"at":"x"}', 'Visit: field at must be int, not "x"'),
+        ('{"at":true}', "field at must be int, not true"),
+        ('{"at":1.5}', "field at must be int, not 1.5"),
+        ('{"at":null}', "field at must be int, not null"),
+        ('{"size":1}', "has no field at"),
+        ("[]", r"must be dict, not \[\]"),
+        ('{"at":1,"place":{"name":"a","near":[{"name":3}]}}', r"place.near\[0\].name must be str"),
+        ('{"at":1,"places":{"k":{}}}', "field places.k has no field name"),
+        ('{"at":1,"size":NaN}', "contains NaN, which JSON does not have"),
+    ],
+)
+def test_json_that_does_not_fit_a_dataclass_is_rejected(text: str, sentence: str) -> None:
+    """The error names the field and the type that it must have."""
+    with pytest.raises(SerializationError, match=sentence):
+        Serdes.json(Visit).deserialize(text.encode())
+
+
+def test_json_fields_of_a_dataclass_that_fit() -> None:
+    """Whole numbers are also floats, and a field whose default is None may be null."""
+    serde = Serdes.json(Visit)
+    text = b'{"at":1,"size":2,"place":null,"note":null,"rest":[1]}'
+    assert serde.deserialize(text) == Visit(1, 2, None, {}, None, [1])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ({"t": math.nan}, "field t is nan"),
+        ({"t": math.inf}, "field t is inf"),
+        ({"a": [1, {"b": -math.inf}]}, r"field a\[1\].b is -inf"),
+        (Visit(1, math.nan), "field size is nan"),
+        (math.nan, "the value is nan"),
+    ],
+)
+def test_json_does_not_write_numbers_that_json_does_not_have(value: Any, sentence: str) -> None:
+    """Other languages could not read them."""
+    with pytest.raises(SerializationError, match=f"{sentence}, which JSON does not have"):
+        Serdes.json().serialize(value)
+
+
+@pytest.mark.parametrize("text", [b"[NaN]", b'{"a":Infinity}', b"-Infinity"])
+def test_json_does_not_read_numbers_that_json_does_not_have(text: bytes) -> None:
+    """Python's own reader accepts them."""
+    with pytest.raises(SerializationError, match="which JSON does not have"):
+        Serdes.json().deserialize(text)

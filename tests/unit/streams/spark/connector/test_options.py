@@ -9,7 +9,13 @@ from ottla.client.admin.offsets import EARLIEST, LATEST
 from ottla.client.fetcher import FetchSettings
 from ottla.client.security.options import Credentials
 from ottla.client.sender import SendSettings
-from ottla.streams.spark.connector.options import OPTIONS, SparkOptions, Use, cluster_options
+from ottla.streams.spark.connector.options import (
+    OPTIONS,
+    WITHOUT_EFFECT,
+    SparkOptions,
+    Use,
+    cluster_options,
+)
 
 STREAMS = {"maxTriggerDelay", "maxBytesPerTrigger", "group.id"}
 READ = {"kafka.bootstrap.servers": "a:1", "subscribe": "t"}
@@ -59,7 +65,6 @@ def test_values_are_parsed(name: str, text: str, value: Any) -> None:
         ({"colour": "1"}, "There is no option colour. For reading a batch there are: "),
         ({"minoffsetspertrigger": "5"}, "minOffsetsPerTrigger is for reading a stream, not for"),
         ({"kafka.group.id": "g"}, "kafka.group.id is for reading a stream, not for"),
-        ({"groupIdPrefix": "g"}, "not supported: kafka.group.id names the group"),
         ({"topic": "t"}, "Option topic is for writing, not for reading a batch"),
         ({"maxOffsetsPerTrigger": "5"}, "is for reading a stream, not for reading a batch"),
         ({"minPartitions": "0"}, "minPartitions cannot be '0': it must be above 0"),
@@ -167,3 +172,29 @@ def test_options_of_tls_and_sasl_reach_the_connections() -> None:
     assert "hush" not in str(refused.value)
     with pytest.raises(ConfigError, match=r"kafka\.sasl\.jaas\.confg.*kafka\.sasl\.jaas\.config"):
         _options(**{"kafka.sasl.jaas.confg": jaas})
+
+
+def test_options_of_spark_s_connector_without_a_meaning_are_accepted(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A job moves by the name of its format; each process logs one warning for each option."""
+    everyday = {
+        "kafka.request.timeout.ms": "30000",
+        "kafka.session.timeout.ms": "10000",
+        "kafka.max.poll.records": "500",
+        "kafka.fetch.min.bytes": "1",
+        "kafka.metadata.max.age.ms": "60000",
+        "kafka.heartbeat.interval.ms": "3000",
+        "groupIdPrefix": "job",
+        "fetchOffset.numRetries": "3",
+        "fetchoffset.retryintervalms": "10",
+    }
+    for use in Use:
+        assert "kafka.group.id" not in _options(use, **everyday)
+    assert caplog.text.count("has no effect: ") == len(everyday)
+    assert "Option fetchOffset.retryIntervalMs has no effect: this format has" in caplog.text
+
+
+def test_no_option_is_supported_and_without_effect() -> None:
+    """Both tables are about different options."""
+    assert not {name.lower() for name in WITHOUT_EFFECT} & {row.name.lower() for row in OPTIONS}

@@ -11,7 +11,6 @@ from pyspark.sql.pandas.types import to_arrow_type
 
 from ottla.base.errors import ConfigError
 from ottla.client.serdes.avro import avro_reader
-from ottla.streams.model.errors import SerializationError
 from ottla.streams.serdes import Serde, Serdes
 from ottla.streams.spark.pipelines.avro import _record, _rows
 from ottla.testing.schema_registry import FakeSchemaRegistry
@@ -20,25 +19,23 @@ _SCHEMA = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"
 
 
 def _kind(columns: types.StructType) -> pa.DataType:
-    whole = [types.StructField("ok", types.BooleanType()), types.StructField("row", columns)]
+    whole = [types.StructField("row", columns), types.StructField("reason", types.StringType())]
     return to_arrow_type(types.StructType(whole), timezone="UTC")
 
 
 _A = types.StructType([types.StructField("a", types.IntegerType())])
 
 
-def test_bad_values_fail_or_are_marked() -> None:
+def test_bad_values_have_a_reason() -> None:
     """Invalid Avro and values of other columns are bad; a tombstone is a row of nulls."""
     serde: Serde[Any] = Serdes.avro(_SCHEMA)
     values = [serde.to_bytes({"a": 1}), None, b"", serde.to_bytes({"a": 2})]
-    actual = _rows(values, serde.deserialize, _kind(_A), skips=True).to_pylist()
-    assert [each["ok"] for each in actual] == [True, True, False, True]
+    actual = _rows(values, serde.deserialize, _kind(_A)).to_pylist()
+    assert [each["reason"] is None for each in actual] == [True, True, False, True]
     assert [each["row"] for each in actual] == [{"a": 1}, None, None, {"a": 2}]
-    with pytest.raises(SerializationError, match="to skip such values set bad_records: skip"):
-        _rows(values, serde.deserialize, _kind(_A), skips=False)
     text = types.StructType([types.StructField("a", types.StringType())])
-    with pytest.raises(SerializationError, match="not Avro of these columns"):
-        _rows(values[:1], serde.deserialize, _kind(text), skips=False)
+    (wrong,) = _rows(values[:1], serde.deserialize, _kind(text)).to_pylist()
+    assert wrong["reason"].startswith("it is not Avro of these columns: ")
 
 
 def test_values_are_read_with_their_own_schema() -> None:
@@ -50,7 +47,7 @@ def test_values_are_read_with_their_own_schema() -> None:
         for schema, row in ((_SCHEMA, {"a": 1}), (wider, {"a": 2, "b": "x"}))
     ]
     columns = types.StructType([*_A.fields, types.StructField("b", types.StringType())])
-    actual = _rows(values, avro_reader(registry), _kind(columns), skips=False).to_pylist()
+    actual = _rows(values, avro_reader(registry), _kind(columns)).to_pylist()
     assert [each["row"] for each in actual] == [{"a": 1, "b": None}, {"a": 2, "b": "x"}]
 
 
