@@ -26,7 +26,7 @@ from ottla.streams import (
     Topology,
     TopologyTestDriver,
 )
-from ottla.streams.spark.layout.layout import Application
+from ottla.streams.layout.layout import Application
 from ottla.streams.task.task import TaskSettings, TopicRecord
 from tests.process.broker_cluster import IS_CAMPAIGN
 from tests.streams.recorded.topologies import out, pair

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ottla.base.user_code import LoggedErrors
+from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
@@ -98,7 +99,20 @@ class LocalEngine:
 
     def start(self) -> "LocalQuery":
         """Start the workers."""
-        return LocalQuery([self._worker() for _ in range(self._settings.workers)])
+        workers = [self._worker() for _ in range(self._settings.workers)]
+        return LocalQuery(workers, self._is_idle)
+
+    def _is_idle(self) -> bool:
+        """Return True if everything in the topics that tasks read was processed and committed."""
+        application_id, access = self._tasks.application_id, self._settings.access
+        with access.brokers(client_id=application_id) as brokers:
+            layouts = ApplicationLayouts(Application(self._topology, self._tasks), brokers)
+            keys: list[tuple[str, int]] = list(layouts.refresh().readers)
+            # Ends after positions: what a task writes before a commit is below them.
+            committed = committed_offsets(brokers, application_id)
+            ends = list_offsets(brokers, dict.fromkeys(keys, LATEST))
+        positions = {key: row.offset for key, row in committed.items()}
+        return all(positions.get(key, 0) >= ends[key].offset for key in keys)
 
     def _worker(self) -> TaskWorker:
         settings, application_id = self._settings, self._tasks.application_id
@@ -181,8 +195,9 @@ class LocalEngine:
 class LocalQuery:
     """The running workers; a Query of streams/application/instance.py."""
 
-    def __init__(self, workers: Sequence[TaskWorker]) -> None:
+    def __init__(self, workers: Sequence[TaskWorker], is_idle: Callable[[], bool]) -> None:
         self._workers = workers
+        self._is_idle = is_idle
         self._error: Exception | None = None
         self._threads = [
             threading.Thread(
@@ -218,6 +233,10 @@ class LocalQuery:
     def progress(self) -> Progress:
         """Return the number of processed records, and how many wait in changelogs and inputs."""
         return total([worker.progress() for worker in self._workers])
+
+    def is_idle(self) -> bool:
+        """Return True if all records of the topics were processed and committed."""
+        return self.is_running and self._is_idle()
 
     def stop(self) -> None:
         """Commit, and stop the workers."""

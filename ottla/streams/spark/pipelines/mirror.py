@@ -146,7 +146,7 @@ def mirrored(
     if starts:
         with mirror.source.brokers() as brokers:
             count = len(describe_topic(brokers, mirror.source_topic).partitions)
-        default = EARLIEST if source.start == "earliest" else LATEST
+        default = EARLIEST if source.start.end == "earliest" else LATEST
         rows = {str(number): starts.get(number, default) for number in range(count)}
         options["startingOffsets"] = json.dumps({mirror.source_topic: rows})
     # The source's cluster is among the options already; the points need the others.

@@ -11,14 +11,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
-from ottla.client.brokers import Brokers
 from ottla.streams import KafkaStreams, Serdes, Topology, TopologyTestDriver
-from ottla.streams.layout.layout import Application
-from ottla.streams.local.layout import task_layout
-from ottla.streams.task.task import TaskSettings, TopicRecord
+from ottla.streams.task.task import TopicRecord
 from ottla.testing import Cluster
-from tests.process.broker_cluster import wait
 from tests.streams.test_any_micro_batches import _OWN, _RECORDED, _sources, _topology
 
 _WAIT_S = 30.0
@@ -52,27 +47,6 @@ def _produce(bootstrap: str, rows: Rows) -> None:
     for topic, key, value, timestamp in rows:
         producer.produce(topic, value, key, timestamp=timestamp)
     assert producer.flush(_WAIT_S) == 0
-
-
-def _await_committed(app: KafkaStreams, bootstrap: str, topology: Topology) -> None:
-    """Wait until the application has committed the end of each topic that it reads."""
-    tasks = TaskSettings(app.application_id)
-    layout = task_layout(Application(topology, tasks), dict.fromkeys(_TOPICS, 1))
-    keys: list[tuple[str, int]] = [key for rows in layout.inputs.values() for key in rows]
-    # A record that a task has written to a repartition topic may follow the first look.
-    looks: list[bool] = [False] * 3
-    with Brokers(bootstrap) as brokers:
-
-        def is_done() -> bool:
-            if app.error is not None:
-                raise app.error
-            ends = list_offsets(brokers, dict.fromkeys(keys, LATEST))
-            committed = committed_offsets(brokers, app.application_id)
-            positions = {key: row.offset for key, row in committed.items()}
-            looks.append(all(positions.get(key, 0) >= ends[key].offset for key in keys))
-            return all(looks[-3:])
-
-        wait(is_done, "everything is committed", _WAIT_S)
 
 
 def _written(bootstrap: str, topic: str) -> list[tuple[bytes | None, bytes | None]]:
@@ -115,9 +89,8 @@ def test_restarts_do_not_change_the_results(name: str, ottla_cluster: Cluster) -
         ottla_cluster.create_topic(topic, partitions=1)
     for part in (rows[:20], rows[20:45], rows[45:]):
         _produce(ottla_cluster.bootstrap, part)
-        topology = _topology(name)
         with KafkaStreams(
-            topology,
+            _topology(name),
             application_id="app",
             bootstrap_servers=ottla_cluster.bootstrap,
             engine="local",
@@ -126,8 +99,7 @@ def test_restarts_do_not_change_the_results(name: str, ottla_cluster: Cluster) -
             default_value_serde=Serdes.string(),
             commit_interval_ms=20,
         ) as app:
-            app.await_running()
-            _await_committed(app, ottla_cluster.bootstrap, topology)
+            app.await_idle(_WAIT_S)
     actual = _written(ottla_cluster.bootstrap, "out")
     if name in _LATER:
         assert _state(actual) == _state(expected)
