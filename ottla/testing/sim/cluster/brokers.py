@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ottla.base.errors import ConfigError, StorageError
 from ottla.cluster.image import ClusterImage
@@ -103,15 +104,16 @@ class SimCluster:
             start = self._starts.get(broker_id)
             if broker_id not in self.nodes or start is None:
                 start = self.begin(broker_id)
-            died = asyncio.ensure_future(machine.is_off.wait())
+            waits: list[asyncio.Future[Any]] = [asyncio.ensure_future(machine.is_off.wait())]
             try:
-                await asyncio.wait([start, died], return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait([start, *waits], return_when=asyncio.FIRST_COMPLETED)
                 if start.done() and _has_started(start):
-                    failed = asyncio.ensure_future(self._until_failed(self.nodes[broker_id]))
-                    await asyncio.wait([failed, died], return_when=asyncio.FIRST_COMPLETED)
-                    failed.cancel()
+                    waits.append(asyncio.ensure_future(self._until_failed(self.nodes[broker_id])))
+                    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             finally:
-                died.cancel()
+                # Also if the broker is taken down: a task that waits for ever would keep it.
+                for wait in waits:
+                    wait.cancel()
             self.kill(broker_id)
             await self.clock.sleep(RESTART_SECONDS)
 
