@@ -194,7 +194,7 @@ def _components(edges: Mapping[int, Mapping[int, object]]) -> Iterator[list[int]
 
 def _popped(stack: list[int], last: int) -> list[int]:
     """Remove the end of a stack from `last` on, and return it."""
-    result = []
+    result: list[int] = []
     while not result or result[-1] != last:
         result.append(stack.pop())
     return result
