@@ -54,43 +54,33 @@ class File(Protocol):
 
     def append(self, data: Buffer) -> None:
         """Write all of `data` at the end."""
-        ...
 
     def append_parts(self, parts: Sequence[Buffer]) -> None:
         """Write all `parts` at the end, as one write if the system allows it."""
-        ...
 
     def read_at(self, position: int, size_bytes: int) -> bytes:
         """Return up to `size_bytes` from `position`; shorter only at the end of the file."""
-        ...
 
     def read_at_if_cached(self, position: int, size_bytes: int) -> Buffer:
         """Return what `read_at` returns; raises NotCached if that would wait for a device."""
-        ...
 
     def range_at(self, position: int, size_bytes: int) -> FileRange:
         """Return a part of the file to send later, even if it is closed then; see NotSendable."""
-        ...
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Overwrite at `position`."""
-        ...
 
     def size(self) -> int:
         """Return the length in bytes."""
-        ...
 
     def truncate(self, size_bytes: int) -> None:
         """Cut or extend the file to `size_bytes`."""
-        ...
 
     def sync(self) -> None:
         """Make content and length durable."""
-        ...
 
     def close(self) -> None:
         """Close the descriptor; idempotent."""
-        ...
 
 
 class Lock(Protocol):
@@ -98,7 +88,6 @@ class Lock(Protocol):
 
     def release(self) -> None:
         """Release the lock; idempotent."""
-        ...
 
     def sync_file_system(self) -> bool:
         """Make durable what was written to the file system that contains the locked file.
@@ -106,7 +95,6 @@ class Lock(Protocol):
         Takes less time than thousands of single syncs, but also writes the data of other programs.
         Returns False, with nothing done, if the system cannot do that reliably.
         """
-        ...
 
 
 class FileSystem(Protocol):
@@ -114,85 +102,66 @@ class FileSystem(Protocol):
 
     def open(self, path: str, *, create: bool = False) -> File:
         """Open for reading and appending; FileNotFoundError unless it exists or `create`."""
-        ...
 
     def exists(self, path: str) -> bool:
         """Return True if a file or folder has this name."""
-        ...
 
     def is_directory(self, path: str) -> bool:
         """Return True if this is the name of a folder."""
-        ...
 
     def size(self, path: str) -> int:
         """Return a file's length in bytes."""
-        ...
 
     def modified_ms(self, path: str) -> int:
         """Return the time of the last write to a file, in milliseconds since the Unix epoch."""
-        ...
 
     def list(self, path: str) -> list[str]:
         """Return the names in a folder, sorted."""
-        ...
 
     def make_directories(self, path: str) -> None:
         """Create a folder and its parents; an existing folder is not an error."""
-        ...
 
     def make_private(self, path: str) -> None:
         """Keep the other users of the machine out of a file or folder.
 
         Raises PermissionError if it is another user's, or shared as /tmp is.
         """
-        ...
 
     def rename(self, source: str, target: str) -> None:
         """Rename, replacing `target` if it is a file."""
-        ...
 
     def remove(self, path: str) -> None:
         """Remove a file."""
-        ...
 
     def remove_tree(self, path: str) -> None:
         """Remove a folder with all of its content."""
-        ...
 
     def read(self, path: str) -> bytes:
         """Return a whole small file."""
-        ...
 
     def replace(self, path: str, data: bytes) -> None:
         """Replace the content of the file atomically; it is durable on return."""
-        ...
 
     def sync_directory(self, path: str) -> None:
         """Make the names in the folder durable."""
-        ...
 
     def lock(self, path: str) -> Lock:
         """Take an exclusive lock on the file `path` (created if necessary).
 
         Raises BlockingIOError if it is locked, with the owner if that is known.
         """
-        ...
 
     def free_bytes(self, path: str) -> int:
         """Return the free bytes on the device of `path`."""
-        ...
 
     def total_bytes(self, path: str) -> int:
         """Return the size of the device of `path`."""
-        ...
 
     def in_background(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run blocking file operations off the event loop (a thread; the twin: after virtual time)."""
-        ...
 
     def in_own_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         """Run like `in_background`, but never wait for other work that has all threads."""
-        ...
 
 
 def make_directories_durably(files: FileSystem, path: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address, parse_bootstrap
-from ottla.client.connection import Connection, OnRequest, Silence
+from ottla.client.connection import Connection, OnRequest, SilentBrokers
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.metadata import (
@@ -113,7 +113,7 @@ class Brokers:
         # Called with each request before it is sent, except those that have passwords.
         self.on_request: OnRequest | None = None
         # Several instances may share it.
-        self.silence = Silence(time.monotonic)
+        self.silence = SilentBrokers(time.monotonic)
         self._is_proven = is_proven
         self._seeds = parse_bootstrap(bootstrap)
         self._connections: dict[Address, Connection] = {}

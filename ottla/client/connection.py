@@ -287,7 +287,7 @@ class Connection:
         return buffer
 
 
-class Silence:
+class SilentBrokers:
     """The brokers that did not respond in time, by a key of the caller; any thread may use it.
 
     A frozen process accepts connections and never responds: without this memory, each request that

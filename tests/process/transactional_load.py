@@ -18,7 +18,7 @@ from typing import Any
 import confluent_kafka
 
 from ottla.testing.checkers.kafka import Partition, Status
-from ottla.testing.checkers.transactions import Operation, PolledRecord, Send
+from ottla.testing.checkers.transactions import HistoryOperation, PolledRecord, Send
 
 _EOF = confluent_kafka.KafkaError._PARTITION_EOF
 _CALL_S = 10.0
@@ -34,7 +34,7 @@ class Recorder:
         self.bootstrap = bootstrap
         self.partitions = tuple(partitions)
         self.batch = batch
-        self.operations: list[Operation] = []
+        self.operations: list[HistoryOperation] = []
         self.is_stopped = threading.Event()
         # Errors that a consumer reported: none of them is expected.
         self.consumer_errors: list[str] = []
@@ -61,10 +61,10 @@ class Recorder:
         process: int,
         assigned: Sequence[Partition] | None = None,
         status: Status | None = None,
-    ) -> Operation:
+    ) -> HistoryOperation:
         """Record the invocation of an operation."""
         now = time.monotonic_ns()
-        operation = Operation(process, now, now, assigned, status=status or Status.UNKNOWN)
+        operation = HistoryOperation(process, now, now, assigned, status=status or Status.UNKNOWN)
         with self._lock:
             self.operations.append(operation)
         return operation
@@ -211,7 +211,7 @@ class Worker:
         positions = [_position(item, self._positions[item]) for item in self._assigned]
         consumer.assign(positions)
 
-    def _transact(self, producer: Any, consumer: Any) -> Operation:
+    def _transact(self, producer: Any, consumer: Any) -> HistoryOperation:
         operation = self._recorder.begin(self._process)
         try:
             producer.begin_transaction()
@@ -252,7 +252,7 @@ class Worker:
             return Status.UNKNOWN
         return Status.FAILED
 
-    def _send(self, producer: Any, operation: Operation) -> None:
+    def _send(self, producer: Any, operation: HistoryOperation) -> None:
         topic, number = self._random.choice(self._recorder.partitions)
         for _ in range(self._recorder.batch):
             value = self._recorder.new_value()
@@ -265,7 +265,7 @@ class Worker:
                 on_delivery=partial(_delivered, operation, index),
             )
 
-    def _poll(self, consumer: Any, operation: Operation) -> None:
+    def _poll(self, consumer: Any, operation: HistoryOperation) -> None:
         records: dict[Partition, list[PolledRecord]] = {}
         for message in consumer.consume(500, timeout=0.02):
             if message.error() is not None:
@@ -280,7 +280,7 @@ def _position(partition: Partition, offset: int = -1001) -> Any:
     return confluent_kafka.TopicPartition(*partition, offset)
 
 
-def _delivered(operation: Operation, index: int, error: Any, message: Any) -> None:
+def _delivered(operation: HistoryOperation, index: int, error: Any, message: Any) -> None:
     step = operation.steps[index]
     # The offset is unknown if the broker recognized a duplicate of an old batch (KIP-98).
     if error is None and isinstance(step, Send) and message.offset() is not None:

@@ -20,7 +20,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.client.bootstrap import parse_bootstrap
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import connection_options
-from ottla.client.connection import Silence
+from ottla.client.connection import SilentBrokers
 from ottla.client.errors import Closed, NotReachable, TimedOut, Unsupported
 from ottla.client.schemas.catalogue import SchemaCatalogue
 from ottla.client.schemas.values import SchemaValues
@@ -135,7 +135,7 @@ class ClusterConnection:
         self._idle: list[Brokers] = []
         self._cache: dict[object, _CachedValue] = {}
         # By the ids and by the addresses of brokers.
-        self.silence = Silence(clock)
+        self.silence = SilentBrokers(clock)
         self._closing = threading.Event()
         # Two pools: a refresh waits for requests to many brokers, which must find free threads.
         self._requests = ThreadPoolExecutor(_PARALLEL_MAX, f"console-{self.name}")

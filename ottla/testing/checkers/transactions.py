@@ -44,7 +44,7 @@ Poll = Mapping[Partition, Sequence[PolledRecord]]
 
 
 @dataclass(eq=False)
-class Operation:
+class HistoryOperation:
     """An assignment if `assigned` is set, else a transaction; times are in nanoseconds.
 
     The status of a transaction is UNKNOWN if neither its commit nor its abort was acknowledged.
@@ -73,7 +73,7 @@ class Operation:
                 yield from ((partition, record) for record in records)
 
 
-def check(operations: Sequence[Operation], final: int) -> list[Contradiction]:
+def check(operations: Sequence[HistoryOperation], final: int) -> list[Contradiction]:
     """Return every contradiction; the process `final` has read all partitions at the end."""
     return [
         *kafka.check(_facts(operations, final)),
@@ -82,7 +82,7 @@ def check(operations: Sequence[Operation], final: int) -> list[Contradiction]:
     ]
 
 
-def _facts(operations: Sequence[Operation], final: int) -> ClusterHistory:
+def _facts(operations: Sequence[HistoryOperation], final: int) -> ClusterHistory:
     """Return the writes and polls of a history; times are no part of it."""
     history = ClusterHistory()
     sessions = _Sessions()
@@ -125,7 +125,7 @@ class _Sessions:
         return self._counts[process, partition]
 
 
-def _check_own_values(operations: Iterable[Operation]) -> Iterator[Contradiction]:
+def _check_own_values(operations: Iterable[HistoryOperation]) -> Iterator[Contradiction]:
     """Check that no transaction polls a value that it has sent: it is not committed yet."""
     for operation in operations:
         own = {(send.partition, send.value) for send in operation.sends()}
@@ -135,7 +135,7 @@ def _check_own_values(operations: Iterable[Operation]) -> Iterator[Contradiction
                 yield Contradiction(Anomaly.PRECOMMITTED_READ, partition, detail)
 
 
-def _check_cycles(operations: Sequence[Operation]) -> Iterator[Contradiction]:
+def _check_cycles(operations: Sequence[HistoryOperation]) -> Iterator[Contradiction]:
     """Check that no two transactions have read, directly or not, a value of the other (G1c)."""
     writer = {
         (send.partition, send.value): index
@@ -200,7 +200,7 @@ def _popped(stack: list[int], last: int) -> list[int]:
     return result
 
 
-def edn_lines(operations: Iterable[Operation]) -> Iterator[str]:
+def edn_lines(operations: Iterable[HistoryOperation]) -> Iterator[str]:
     """Return the invocations and completions in the order of their times, one map for each line.
 
     A partition is an integer there, and the values of an invocation have no offsets.
@@ -221,7 +221,9 @@ def edn_lines(operations: Iterable[Operation]) -> Iterator[str]:
         )
 
 
-def _edn_value(operation: Operation, keys: dict[Partition, int], *, is_completed: bool) -> str:
+def _edn_value(
+    operation: HistoryOperation, keys: dict[Partition, int], *, is_completed: bool
+) -> str:
     def key(partition: Partition) -> int:
         return keys.setdefault(partition, len(keys))
 

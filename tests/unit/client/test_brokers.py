@@ -10,7 +10,7 @@ import pytest
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.bootstrap import Address
 from ottla.client.brokers import Brokers
-from ottla.client.connection import Silence
+from ottla.client.connection import SilentBrokers
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.wire.messages.delete_groups import (
     DeletableGroupResult,
@@ -129,7 +129,7 @@ def test_requests_to_any_broker_do_not_wait_for_a_frozen_one_again(broker: Any) 
     """A frozen process accepts connections and never responds: only the first request waits."""
     with socket.create_server(("127.0.0.1", 0)) as frozen:
         address = Address(*frozen.getsockname())
-        silence = Silence(lambda: 0.0)
+        silence = SilentBrokers(lambda: 0.0)
         for _ in range(2):
             with Brokers(f"{address},{broker.bootstrap}", timeout_s=0.5) as brokers:
                 brokers.silence = silence

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ottla.testing.checkers.kafka import Anomaly, Partition, Status
-from ottla.testing.checkers.transactions import Operation, Poll, PolledRecord, Send
+from ottla.testing.checkers.transactions import HistoryOperation, Poll, PolledRecord, Send
 
 P, Q = ("t", 0), ("t", 1)
 # The process that reads everything at the end.
@@ -15,24 +15,24 @@ class Script:
     """A history that is written operation by operation."""
 
     def __init__(self) -> None:
-        self.operations: list[Operation] = []
+        self.operations: list[HistoryOperation] = []
         self._now = 0
         self.assign(1, P, Q)
 
-    def _add(self, operation: Operation) -> None:
+    def _add(self, operation: HistoryOperation) -> None:
         self._now += 2
         operation.invoked, operation.completed = self._now, self._now + 1
         self.operations.append(operation)
 
     def assign(self, process: int, *partitions: Partition) -> None:
         """Assign partitions to a process."""
-        self._add(Operation(process, 0, assigned=partitions, status=Status.OK))
+        self._add(HistoryOperation(process, 0, assigned=partitions, status=Status.OK))
 
     def transaction(self, process: int, *steps: Send | Poll, status: Status = Status.OK) -> None:
         """Add a transaction."""
-        self._add(Operation(process, 0, steps=list(steps), status=status))
+        self._add(HistoryOperation(process, 0, steps=list(steps), status=status))
 
-    def end(self, **logs: list[tuple[int, int]]) -> list[Operation]:
+    def end(self, **logs: list[tuple[int, int]]) -> list[HistoryOperation]:
         """Read the partitions `p` and `q` at the end, and return the history."""
         self.assign(FINAL, P, Q)
         self.transaction(FINAL, *(poll(P, *logs.get("p", ())), poll(Q, *logs.get("q", ()))))
@@ -44,7 +44,7 @@ def poll(partition: Partition, *records: tuple[int, int]) -> Poll:
     return {partition: [PolledRecord(*record) for record in records]} if records else {}
 
 
-def good() -> list[Operation]:
+def good() -> list[HistoryOperation]:
     """Return a history of writes that alternate, an aborted one, one in doubt, and reads."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), Send(Q, 2, 0))
@@ -58,7 +58,7 @@ def good() -> list[Operation]:
     return script.end(p=[(0, 1), (4, 4), (5, 6)], q=[(0, 2), (2, 5), (4, 7)])
 
 
-def lost_write() -> list[Operation]:
+def lost_write() -> list[HistoryOperation]:
     """Return a history in which an acknowledged value is not in the log, but a later one is."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), Send(P, 2, 1))
@@ -66,7 +66,7 @@ def lost_write() -> list[Operation]:
     return script.end(p=[(0, 1), (3, 3)])
 
 
-def unseen() -> list[Operation]:
+def unseen() -> list[HistoryOperation]:
     """Return a history in which the last acknowledged value is not in the log."""
     script = Script()
     script.transaction(0, Send(P, 1, 0))
@@ -74,14 +74,14 @@ def unseen() -> list[Operation]:
     return script.end(p=[(0, 1)])
 
 
-def duplicate() -> list[Operation]:
+def duplicate() -> list[HistoryOperation]:
     """Return a history in which a value is in the log twice."""
     script = Script()
     script.transaction(0, Send(P, 1, 0))
     return script.end(p=[(0, 1), (2, 1)])
 
 
-def inconsistent_offsets() -> list[Operation]:
+def inconsistent_offsets() -> list[HistoryOperation]:
     """Return a history in which an offset has two values."""
     script = Script()
     script.transaction(0, Send(P, 1, 0))
@@ -90,7 +90,7 @@ def inconsistent_offsets() -> list[Operation]:
     return script.end(p=[(0, 1)])
 
 
-def aborted_read() -> list[Operation]:
+def aborted_read() -> list[HistoryOperation]:
     """Return a history in which a value of an aborted transaction is read (G1a)."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), status=Status.FAILED)
@@ -98,7 +98,7 @@ def aborted_read() -> list[Operation]:
     return script.end(p=[(0, 1), (2, 2)])
 
 
-def poll_skip() -> list[Operation]:
+def poll_skip() -> list[HistoryOperation]:
     """Return a history in which a process skips a value between two of its transactions."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), Send(P, 2, 1), Send(P, 3, 2))
@@ -107,7 +107,7 @@ def poll_skip() -> list[Operation]:
     return script.end(p=[(0, 1), (1, 2), (2, 3)])
 
 
-def nonmonotonic_poll() -> list[Operation]:
+def nonmonotonic_poll() -> list[HistoryOperation]:
     """Return a history in which a process reads a value again."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), Send(P, 2, 1))
@@ -116,7 +116,7 @@ def nonmonotonic_poll() -> list[Operation]:
     return script.end(p=[(0, 1), (1, 2)])
 
 
-def internal_poll_skip() -> list[Operation]:
+def internal_poll_skip() -> list[HistoryOperation]:
     """Return a history in which one transaction skips a value."""
     script = Script()
     script.transaction(0, Send(P, 1, 0), Send(P, 2, 1), Send(P, 3, 2))
@@ -124,7 +124,7 @@ def internal_poll_skip() -> list[Operation]:
     return script.end(p=[(0, 1), (1, 2), (2, 3)])
 
 
-def nonmonotonic_send() -> list[Operation]:
+def nonmonotonic_send() -> list[HistoryOperation]:
     """Return a history in which the values of one process are in the log in another order."""
     script = Script()
     script.transaction(0, Send(P, 1, 2))
@@ -132,21 +132,21 @@ def nonmonotonic_send() -> list[Operation]:
     return script.end(p=[(0, 2), (2, 1)])
 
 
-def internal_nonmonotonic_send() -> list[Operation]:
+def internal_nonmonotonic_send() -> list[HistoryOperation]:
     """Return a history in which one transaction's values are in the log in another order."""
     script = Script()
     script.transaction(0, Send(P, 1, 1), Send(P, 2, 0))
     return script.end(p=[(0, 2), (1, 1)])
 
 
-def precommitted_read() -> list[Operation]:
+def precommitted_read() -> list[HistoryOperation]:
     """Return a history in which a transaction reads its own value."""
     script = Script()
     script.transaction(1, Send(P, 1, 0), poll(P, (0, 1)))
     return script.end(p=[(0, 1)])
 
 
-def cycle() -> list[Operation]:
+def cycle() -> list[HistoryOperation]:
     """Return a history in which two transactions read each other's values (G1c)."""
     script = Script()
     script.assign(2, P, Q)
@@ -161,7 +161,7 @@ def cycle() -> list[Operation]:
 class Planted(NamedTuple):
     """A history, and the names of its anomaly."""
 
-    history: Callable[[], list[Operation]]
+    history: Callable[[], list[HistoryOperation]]
     anomaly: Anomaly
     jepsen: str
 

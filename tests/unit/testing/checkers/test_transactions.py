@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.testing.checkers.kafka import Status
-from ottla.testing.checkers.transactions import Operation, Send, check, edn_lines
+from ottla.testing.checkers.transactions import HistoryOperation, Send, check, edn_lines
 from tests.unit.testing.checkers.planted import FINAL, PLANTED, P, Planted, good, poll
 
 
@@ -23,15 +23,17 @@ def test_a_planted_anomaly_is_found(planted: Planted) -> None:
 def test_the_cycle_is_found_below_a_transaction_that_reads_it() -> None:
     """The search continues through transactions that are in no cycle."""
     history = next(item.history() for item in PLANTED if item.jepsen == "G1c")
-    history.insert(0, Operation(5, 0, 1, steps=[poll(P, (0, 1))], status=Status.OK))
+    history.insert(0, HistoryOperation(5, 0, 1, steps=[poll(P, (0, 1))], status=Status.OK))
     assert [item.anomaly.value for item in check(history, FINAL)] == ["G1c"]
 
 
 def test_a_history_has_two_lines_for_each_operation() -> None:
     """Each line is a map in EDN: an invocation without results, and its completion."""
-    operation = Operation(3, 10, 20, steps=[Send(P, 1, 4), poll(P, (2, 7))], status=Status.OK)
-    assigned = Operation(3, 5, 6, assigned=[P], status=Status.OK)
-    unplaced = Operation(4, 30, 40, steps=[Send(("t", 1), 2)], status=Status.UNKNOWN)
+    operation = HistoryOperation(
+        3, 10, 20, steps=[Send(P, 1, 4), poll(P, (2, 7))], status=Status.OK
+    )
+    assigned = HistoryOperation(3, 5, 6, assigned=[P], status=Status.OK)
+    unplaced = HistoryOperation(4, 30, 40, steps=[Send(("t", 1), 2)], status=Status.UNKNOWN)
     assert list(edn_lines([assigned, operation, unplaced])) == [
         "{:index 0, :type :invoke, :process 3, :f :assign, :value [0], :time 5}",
         "{:index 1, :type :ok, :process 3, :f :assign, :value [0], :time 6}",
