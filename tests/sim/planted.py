@@ -388,7 +388,7 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(acknowledge_after_losing_leadership, "network", 0),
         PlantedBug(ignore_divergence, "deaths", 4),
         PlantedBug(accept_old_leader_epochs, "successors", 11),
-        PlantedBug(accept_stale_controllers, "successors", 11, "controller epoch"),
+        PlantedBug(accept_stale_controllers, "successors", 46, "controller epoch"),
         PlantedBug(accept_old_leaders, "controllers", 4),
         PlantedBug(accept_zombie_producers, "network", 60, "fractured transaction"),
         PlantedBug(skip_fsync, "power", 0),
