@@ -5,14 +5,13 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Producer
 
 from ottla.testing import Cluster
+from tests.integration.streams.local.rebalancing import committed_counts
 
 _PARTITIONS, _KEYS, _RECORDS, _KILLS = 4, 20, 8_000, 3
 _WAIT_S = 90.0
@@ -81,22 +80,6 @@ def _produce(bootstrap: str, is_over: threading.Event) -> None:
     assert producer.flush(_WAIT_S) == 0
 
 
-def _results(bootstrap: str) -> dict[bytes, list[int]]:
-    consumer = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "judge", "isolation.level": "read_committed"}
-    )
-    consumer.assign([TopicPartition("out", number, 0) for number in range(_PARTITIONS)])
-    results: dict[bytes, list[int]] = defaultdict(list)
-    deadline = time.monotonic() + _WAIT_S
-    while sum(max(rows) for rows in results.values()) < _RECORDS:
-        message = consumer.poll(0.5)
-        if message is not None:
-            results[message.key() or b""].append(int(message.value() or b"0"))
-        assert time.monotonic() < deadline, {key: rows[-1] for key, rows in results.items()}
-    consumer.close()
-    return results
-
-
 def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_path: Path) -> None:
     """Of two programs one is killed and started again, three times, while records arrive."""
     ottla_cluster.create_topic("words", partitions=_PARTITIONS)
@@ -113,7 +96,7 @@ def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_p
         programs[-1].await_running()
     is_over.set()
     load.join()
-    results = _results(bootstrap)
+    results = committed_counts(bootstrap, "out", _RECORDS)
     for program in programs:
         program.end(signal.SIGTERM)
     expected = list(range(1, _RECORDS // _KEYS + 1))

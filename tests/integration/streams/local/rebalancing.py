@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from ottla.streams import KafkaStreams, Serdes, StreamsBuilder, Topology
 
 _PARTITIONS, _KEYS, _RECORDS = 4, 20, 6_000
-_WAIT_S = 60.0
+_WAIT_S = 90.0
 
 
 def _counts(words: str, out: str) -> Topology:
@@ -43,15 +43,15 @@ def _produce(bootstrap: str, topic: str) -> None:
     assert producer.flush(_WAIT_S) == 0
 
 
-def _results(bootstrap: str, topic: str) -> dict[bytes, list[int]]:
-    """Return the committed counts of each key, in order, until each has its last one."""
+def committed_counts(bootstrap: str, topic: str, total: int) -> dict[bytes, list[int]]:
+    """Return the committed counts of each key, in order, until their last ones have this sum."""
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": "judge", "isolation.level": "read_committed"}
     )
     consumer.assign([TopicPartition(topic, number, 0) for number in range(_PARTITIONS)])
     results: dict[bytes, list[int]] = defaultdict(list)
     deadline = time.monotonic() + _WAIT_S
-    while sum(max(rows) for rows in results.values()) < _RECORDS:
+    while sum(max(rows) for rows in results.values()) < total:
         message = consumer.poll(0.5)
         if message is not None:
             results[message.key() or b""].append(int(message.value() or b"0"))
@@ -79,7 +79,7 @@ def run_instances(bootstrap: str, guarantee: str, topics: tuple[str, str]) -> No
         else:
             assert apps.pop(rng.randrange(len(apps))).close(_WAIT_S)
     load.join()
-    results = _results(bootstrap, topics[1])
+    results = committed_counts(bootstrap, topics[1], _RECORDS)
     for app in apps:
         assert app.close(_WAIT_S)
         assert app.error is None
