@@ -145,7 +145,7 @@ class Player:
             self.deletions[name] = result
             for broker_id, partitions in orders.items():
                 yield f"send {broker_id}: delete {', '.join(f'{t}-{p}' for t, p in partitions)}"
-            if result.is_complete:
+            if result.is_left_to(self.image.brokers):
                 del self.deletions[name]
                 yield f"remove the nodes of {name}"
 

@@ -3,7 +3,7 @@
 Not done: broker loggers, which DescribeConfigs of Apache Kafka offers as a resource of its own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -112,6 +112,8 @@ def plan_change(
     if not assign and not delete:
         raise ConfigError("the request changes no option: set or reset at least one")
     rows = {row.name: row for row in describe_config(connection, resource)}
+    if resource.kind in (ConfigKind.BROKER, ConfigKind.CLUSTER):
+        _refuse_unknown(rows, assign or {})
     with connection.brokers() as brokers:
         target = _target(resource)
         alter(brokers, target, assign=assign, delete=delete, validate_only=True)
@@ -149,6 +151,16 @@ def alter_config(
         )
     connection.forget()
     return change
+
+
+def _refuse_unknown(rows: Collection[str], assign: Mapping[str, str]) -> None:
+    """Raise ConfigError for an option that brokers do not know: they would store it."""
+    unknown = sorted(set(assign) - set(rows))
+    if unknown:
+        raise ConfigError(
+            f"brokers have no option {unknown[0]!r}, and would store it without an effect: check "
+            "its name. `kafka-configs` sets options of other programs"
+        )
 
 
 def _target(resource: ConfigResource) -> Resource:

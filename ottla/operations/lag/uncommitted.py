@@ -6,8 +6,7 @@ small hides a group that does not move.
 
 from collections.abc import Collection, Mapping
 
-from ottla.operations.survey.metadata import Key
-
+Key = tuple[str, int]
 _SUBSCRIBES = "consumer"
 
 

@@ -4,7 +4,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.base.user_code import LoggedErrors
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
@@ -81,7 +81,7 @@ class LocalEngine:
     """Runs one topology."""
 
     def __init__(self, topology: Topology, tasks: TaskSettings, settings: LocalSettings) -> None:
-        self._topology = topology
+        self._topology = _with_all_changelogs(topology)
         self._tasks = tasks
         self._settings = settings
         self._process = uuid.uuid4()
@@ -258,6 +258,15 @@ def total(progresses: Sequence[Progress]) -> Progress:
         lag=sum(progress.lag for progress in progresses),
         dropped=dropped,
     )
+
+
+def _with_all_changelogs(topology: Topology) -> Topology:
+    """Return a topology whose hidden stores have changelogs, too: Spark keeps them elsewhere."""
+    stores = {
+        name: builder.with_logging_enabled() if builder.is_hidden else builder
+        for name, builder in topology.stores.items()
+    }
+    return replace(topology, stores=stores)
 
 
 def _resets(topology: Topology) -> dict[str, str]:

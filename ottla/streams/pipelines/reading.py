@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
+from ottla.base.loading import deferred
 from ottla.base.options import is_digits
-from ottla.operations.offsets.moments import parse_moment
 from ottla.streams.pipelines import data_types
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Entries, Items, Node, Text
@@ -36,6 +36,9 @@ from ottla.streams.pipelines.model import (
 )
 from ottla.streams.pipelines.problems import Problems
 from ottla.streams.pipelines.sinks import read_security, read_sink
+
+# Few pipelines start at a time.
+parse_moment = deferred("ottla.operations.offsets.moments", "parse_moment")
 
 T = TypeVar("T")
 

@@ -49,7 +49,7 @@ _HEAVY = {
 # Modules of Ottla that a command may import; a listed one resets the state of topologies, or
 # checks their serdes, each of which is a module of the client.
 _MODULES_MAX = 65
-_MODULES_OF = {"streams reset": 90, "pipeline check": 70}
+_MODULES_OF = {"streams reset": 90, "pipeline check": 71, "pipeline run": 66}
 
 
 def _verbs() -> list[str]:

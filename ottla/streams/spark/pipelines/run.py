@@ -47,7 +47,9 @@ _POLL_S = 0.2
 _TRANSLATION_S = 10.0
 _log = logging.getLogger(__name__)
 _BAD_RECORD = re.compile(
-    r"source \w+: the value of .*? cannot be read: .*(?: or a topic for them|row)\."
+    # The plan in another error has the parts of the sentence, without a number.
+    r"source \w+: the value of \S+ at offset \d+ cannot be read: "
+    r".*(?: or a topic for them|row)\."
 )
 
 

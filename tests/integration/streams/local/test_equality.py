@@ -72,7 +72,7 @@ _LATER = (*_OWN, *(name for name in _RECORDED if "foreign" in name or "rekeyed" 
 # Left out: wall-clock punctuators, and streams that meet a table or a stream behind a topic.
 _OTHERS = (
     *("process", "stream_global_join", "stream_global_left_join"),
-    *("cogroup_windowed", "stream_joined_with_grouped_table"),
+    *("cogroup_windowed", "stream_joined_with_grouped_table", "stream_table_rekeyed"),
 )
 
 

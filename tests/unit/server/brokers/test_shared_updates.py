@@ -44,7 +44,7 @@ def test_shared_chunks_have_the_bytes_of_whole_requests() -> None:
             assert pieces is not None
             whole = request(kind)
             whole.topic_states = topics
-            header = headers.request_header(whole, 8, 7, "client")
+            header = headers.encode_request_header(type(whole), 8, 7, "client")
             parts = pieces.parts_after_fixed(request(kind), header)
             assert b"".join(parts) == headers.encode_request(whole, 8, 7, "client")
     assert encoded.chunk(2) is None
