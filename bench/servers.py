@@ -29,6 +29,7 @@ from ottla.wire.records.records import Record, encode_batch
 from tests.compat import java
 
 T = TypeVar("T")
+_PATIENCE_S = 30.0
 _CPU_CLOCK = 2
 KAFKA_VERSION = "4.3.0"
 # The prepared records are years old: the next check of the retention would delete them.
@@ -61,10 +62,10 @@ def receive_exactly(connection: socket.socket, size: int) -> bytearray:
 
 def ask(port: int, request: Any, response: type[T], version: int) -> T:
     """Send one request on a new connection and return the response; OSError if the connection
-    breaks.
+    breaks, or if a read takes half a minute: a busy machine needs seconds for the largest requests.
     """
     body = headers.encode_request(request, version, 1, "bench")
-    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+    with socket.create_connection(("127.0.0.1", port), _PATIENCE_S) as connection:
         connection.sendall(len(body).to_bytes(4, "big") + body)
         size = int.from_bytes(receive_exactly(connection, 4), "big")
         return headers.decode_response(response, version, receive_exactly(connection, size))[1]
