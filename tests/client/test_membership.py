@@ -1,5 +1,6 @@
 """The life of a member apart from its polls: heartbeats, and how a stuck application is noticed."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -71,12 +72,15 @@ def test_commit_after_a_late_poll_has_the_reason(
         # The application works: here it waits in another consumer's poll, which returns nothing.
         other.assign([(topic, 0)])
         assert other.poll(2 * SESSION_MS / 1000) == []
-        with pytest.raises(CommitFailed, match=r"poll was not called for 1\.[6-9] s.*max\.poll"):
+        with pytest.raises(CommitFailed, match=r"poll was not called for .*max\.poll") as caught:
             busy.commit({(topic, 0): 0})
         reason = busy.departure
         busy.poll(0.1)
-        assert "poll was not called for 1." in str(reason)
-        assert "poll was not called for 1." in str(busy.departure)
+        for text in (caught.value, reason, busy.departure):
+            found = re.search(r"poll was not called for (\d+\.\d) s", str(text))
+            # A busy machine needs longer to return from the other consumer's poll.
+            assert found is not None
+            assert 2 * SESSION_MS / 1000 <= float(found[1]) < 30
 
 
 class RevokingConsumer:
