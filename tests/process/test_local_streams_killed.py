@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from ottla.client.admin.groups import describe_group
+from ottla.client.brokers import Brokers
 from ottla.testing import Cluster
 from tests.integration.streams.local.rebalancing import committed_counts
+from tests.process.broker_cluster import wait
 
 _PARTITIONS, _KEYS, _RECORDS, _KILLS = 4, 20, 8_000, 3
 _WAIT_S = 90.0
@@ -61,6 +64,10 @@ class Program:
         line = self._process.stdout.readline()
         assert line == "running\n", self._log.read_text()
 
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal."""
+        os.kill(self._process.pid, number)
+
     def end(self, number: signal.Signals) -> None:
         """Send a signal and wait for the end."""
         os.kill(self._process.pid, number)
@@ -68,6 +75,11 @@ class Program:
         assert self._process.stdout is not None
         self._process.stdout.close()
         self._errors.close()
+
+
+def _await_members(bootstrap: str, count: int) -> None:
+    with Brokers(bootstrap) as brokers:
+        wait(lambda: len(describe_group(brokers, "app").members) == count, f"{count} members")
 
 
 def _produce(bootstrap: str, is_over: threading.Event) -> None:
@@ -102,3 +114,33 @@ def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_p
     expected = list(range(1, _RECORDS // _KEYS + 1))
     assert len(results) == _KEYS
     assert all(rows == expected for rows in results.values())
+
+
+def test_a_program_that_was_paused_writes_nothing_of_the_tasks_that_it_has_lost(
+    ottla_cluster: Cluster, tmp_path: Path
+) -> None:
+    """Its session and its transaction end while it is stopped; afterwards it takes part again."""
+    ottla_cluster.create_topic("words", partitions=_PARTITIONS)
+    ottla_cluster.create_topic("out", partitions=_PARTITIONS)
+    bootstrap, is_over = ottla_cluster.bootstrap, threading.Event()
+    load = threading.Thread(target=_produce, args=(bootstrap, is_over))
+    programs = [Program(bootstrap, tmp_path / f"{number}.err") for number in range(2)]
+    for program in programs:
+        program.await_running()
+    load.start()
+    for program in programs:
+        program.send(signal.SIGSTOP)
+        _await_members(bootstrap, 1)
+        program.send(signal.SIGCONT)
+        _await_members(bootstrap, 2)
+    is_over.set()
+    load.join()
+    results = committed_counts(bootstrap, "out", _RECORDS)
+    for program in programs:
+        program.end(signal.SIGTERM)
+    expected = list(range(1, _RECORDS // _KEYS + 1))
+    assert len(results) == _KEYS
+    assert all(rows == expected for rows in results.values())
+    # Neither program has failed: the paused one has joined again.
+    errors = [(tmp_path / f"{number}.err").read_text() for number in range(2)]
+    assert all("Traceback" not in text for text in errors), errors

@@ -9,7 +9,7 @@ from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.client.group.offset_requests import fetch_offsets
-from ottla.client.records import TopicPartition
+from ottla.client.records import OffsetAndMetadata, TopicPartition
 from ottla.streams.local import clocks
 from ottla.streams.local.layout import TaskLayout
 from ottla.streams.local.running import Offsets
@@ -30,17 +30,24 @@ class TopicPositions:
         self._default_reset = default_reset
         self._committed: Offsets = {}
 
-    def load(self, keys: Iterable[TopicPartition]) -> None:
-        """Read the committed positions; this waits for open transactions with them."""
+    def load(self, keys: Iterable[TopicPartition]) -> bool:
+        """Read the committed positions; return False if an open transaction may change them."""
         wanted = list(keys)
-        if not wanted:
-            return
-        found = self._brokers.retry(
-            lambda: fetch_offsets(self._brokers, self._group_id, wanted, require_stable=True)
-        )
+        found = self._brokers.retry(lambda: self._stable(wanted)) if wanted else {}
+        if found is None:
+            return False
         for key in wanted:
             self._committed.pop(key, None)
         self._committed |= {key: (row.offset, row.metadata) for key, row in found.items()}
+        return True
+
+    def _stable(self, keys: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata] | None:
+        try:
+            return fetch_offsets(self._brokers, self._group_id, keys, require_stable=True)
+        except ApiError as error:
+            if error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
+                return None
+            raise
 
     def note(self, offsets: Offsets) -> None:
         """Note what this worker has committed."""

@@ -5,6 +5,7 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ottla.base.user_code import LoggedErrors
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
@@ -143,7 +144,7 @@ class LocalEngine:
         membership = GroupMembership(
             self._group_settings(),
             subscription(application),
-            TaskAssignor(lambda _: layouts.refresh()),
+            TaskAssignor(partial(task_layout, application)),
         )
         transactional_id = (
             f"{application_id}-{self._process}-{uuid.uuid4().hex[:8]}"

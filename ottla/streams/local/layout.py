@@ -43,7 +43,6 @@ class TaskLayout:
     sub_topologies: tuple[SubTopology, ...]
     inputs: Mapping[TaskId, tuple[TopicPartition, ...]]
     topics: tuple[InternalTopic, ...]
-    global_topics: frozenset[str]
     readers: Mapping[TopicPartition, TaskId] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -78,14 +77,8 @@ def task_layout(application: Application, counts: Mapping[str, int]) -> TaskLayo
     repartitions = [
         InternalTopic(topic, count, REPARTITION_CONFIG) for topic, count in shuffled.items()
     ]
-    global_topics = {
-        topic
-        for node in application.topology.nodes.values()
-        if isinstance(node, Source) and node.is_global
-        for topic in node.topics
-    }
     internal = (*repartitions, *internal_topics(layout))
-    return TaskLayout(layout.sub_topologies, inputs, internal, frozenset(global_topics))
+    return TaskLayout(layout.sub_topologies, inputs, internal)
 
 
 def subscription(application: Application) -> list[str]:

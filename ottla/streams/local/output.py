@@ -7,12 +7,12 @@ replaced without noticing writes nothing that a reader of committed records sees
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
-from ottla.client.errors import ClientError, Fenced, TimedOut
+from ottla.client.errors import ClientError, TimedOut, TransactionAborted
 from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
@@ -43,29 +43,31 @@ class TaskOutput:
     """One producer. For one thread."""
 
     def __init__(self, properties: Mapping[str, Any], transactional_id: str | None) -> None:
-        self.written = 0
         self._failure: Exception | None = None
         self._waits = transport.Waits()
         named = {"transactional.id": transactional_id} if transactional_id else {}
-        self._producer = transport.open_producer(
-            {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
-        )
+        self._settings = {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
+        self._is_transactional = bool(transactional_id)
+        self._open()
+
+    def _open(self) -> None:
+        """Open the producer; a transactional one fences those that have had its id."""
+        self._producer = transport.open_producer(self._settings)
         self._transactions = (
             Transactions(self._producer, _TIMEOUT_S, self._waits, ProducerErrors())
-            if transactional_id
+            if self._is_transactional
             else None
         )
-        self._unsent = False
+        self._unsent = self._is_broken = False
 
     def write(self, record: ProducedRecord) -> None:
         """Queue a record; blocks while the queue is full. Raises ApiError for a record that is too
         large.
         """
         if self._transactions is not None and not self._transactions.is_open:
-            with _migrations():
+            with self._migrations():
                 self._transactions.begin()
         self._unsent = True
-        self.written += 1
         options: dict[str, Any] = {"timestamp": record.timestamp}
         if record.headers:
             options["headers"] = native_headers(record.headers)
@@ -100,7 +102,7 @@ class TaskOutput:
             return
         if not offsets and not self._unsent:
             return
-        with _migrations():
+        with self._migrations():
             if not self._transactions.is_open:
                 self._transactions.begin()
             if offsets:
@@ -116,20 +118,43 @@ class TaskOutput:
         self._transactions.send_listed(listed, metadata)
 
     def abort(self) -> None:
-        """Discard what was written since the last commit; without transactions it stays."""
+        """Discard what was written since the last commit; without transactions it stays.
+
+        A producer that the coordinator has fenced is replaced.
+        """
         self._failure = None
-        if self._transactions is None or not self._transactions.is_open:
+        if self._transactions is None:
             return
-        with _migrations():
-            self._transactions.abort()
+        if self._transactions.is_open and not self._is_broken:
+            with contextlib.suppress(TaskMigrated), self._migrations():
+                self._transactions.abort()
+        if self._is_broken:
+            self._close_producer()
+            self._open()
         self._unsent = False
 
     def close(self) -> None:
         """Close the producer; an open transaction is aborted."""
-        with contextlib.suppress(ClientError, ApiError):
+        with contextlib.suppress(TaskMigrated):
             self.abort()
-        transport.close_producer(self._producer)
+        self._close_producer()
         self._waits.stop()
+
+    @contextlib.contextmanager
+    def _migrations(self) -> Iterator[None]:
+        """Raise TaskMigrated for errors of a transaction after which its tasks must be restored."""
+        try:
+            yield
+        except (ApiError, ClientError) as error:
+            if isinstance(error, TimedOut):
+                raise
+            self._is_broken = not isinstance(error, TransactionAborted)
+            raise TaskMigrated(f"the commit was refused: {error}") from error
+
+    def _close_producer(self) -> None:
+        # One that is fenced cannot end its transaction, which the coordinator has aborted.
+        with contextlib.suppress(ApiError, ClientError):
+            transport.close_producer(self._producer)
 
     def _flush(self) -> None:
         deadline = time.monotonic() + _TIMEOUT_S
@@ -149,14 +174,3 @@ class TaskOutput:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
-
-
-@contextlib.contextmanager
-def _migrations() -> Any:
-    """Raise TaskMigrated for the errors of a transaction after which its tasks must be restored."""
-    try:
-        yield
-    except (Fenced, ApiError, ClientError) as error:
-        if isinstance(error, (TimedOut, TaskMigrated)):
-            raise
-        raise TaskMigrated(f"the commit was refused: {error}") from error

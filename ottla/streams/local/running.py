@@ -36,8 +36,6 @@ class RunningTask:
     ) -> None:
         self.id: TaskId = state.task
         self.inputs = tuple(inputs)
-        self.processed = 0
-        """The number of processed records."""
         self._clock, self._idle_ms = clock, idle_ms
         self._positions: dict[TopicPartition, int] = {}
         self._committed: Offsets = {}
@@ -77,11 +75,6 @@ class RunningTask:
         """The number of records that wait."""
         return sum(self.task.buffered(*key) for key in self.inputs)
 
-    @property
-    def has_records(self) -> bool:
-        """True if a record waits."""
-        return any(self.task.buffered(*key) for key in self.inputs)
-
     def is_ready(self) -> bool:
         """Return True if the next record may be processed (KIP-695)."""
         if self._idle_ms == NEVER_WAIT or len(self.inputs) == 1:
@@ -106,7 +99,6 @@ class RunningTask:
             self.task.punctuate_stream_time()
             if self.task.commit_requested:
                 break
-        self.processed += count
         return count
 
     def offsets(self) -> Offsets:

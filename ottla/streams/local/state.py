@@ -45,8 +45,6 @@ class TaskState:
 
     def __init__(self, task: TaskId, shared: OpenMap, global_stores: frozenset[str]) -> None:
         self.task = task
-        self.restored = 0
-        """The number of restored records."""
         self._shared = shared
         self._global_stores = global_stores
         self._maps: dict[str, OrderedBytes] = {}
@@ -79,7 +77,6 @@ class TaskState:
 
     def restore(self, store: str, key: bytes, value: bytes | None, timestamp: int) -> None:
         """Apply a record of a store's changelog."""
-        self.restored += 1
         if store in self._buffers:
             self._buffers[store][key[0]].restore(key[1:], value)
         else:

@@ -2,7 +2,7 @@
 
 Tasks that this worker keeps are processed during a rebalance; commits wait for its end. A task that
 it must give up is committed first. If the group has removed the worker, or refuses a commit, all
-tasks are closed, and the worker joins again: what was not committed is read once more.
+tasks are closed, and the worker joins again: records that were not committed are read once more.
 """
 
 import logging
@@ -35,6 +35,8 @@ _PROCESS_RECORDS = 1_000
 # The number of waiting records of a partition above which it is paused.
 _BUFFERED_RECORDS = 5_000
 _IDLE_S = 0.05
+# The pause between two looks at positions that an open transaction may change.
+_UNSTABLE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,8 +89,12 @@ class TaskWorker:
         self._globals = parts.globals
         self._on_change = on_change
         self._stopping = threading.Event()
+        # Assigned tasks whose positions are not stable yet, and when to look again.
+        self._unopened: set[TaskId] = set()
+        self._open_at = 0.0
         self._states: dict[TaskId, TaskState] = {}
         self.running: dict[TaskId, RunningTask] = {}
+        self._readers: dict[TopicPartition, RunningTask] = {}
         self.is_assigned = False
         """True if the worker has an assignment, and has restored all of its tasks."""
         self._was_assigned = False
@@ -131,6 +137,7 @@ class TaskWorker:
     def _turn(self) -> None:
         try:
             self._serve_group()
+            self._open_tasks()
             self._restore()
             busy = self._process()
             self._read(0.0 if busy else self._idle_s())
@@ -162,7 +169,7 @@ class TaskWorker:
                 self._take_over(event.partitions)
 
     def _owned(self) -> frozenset[TaskId]:
-        return frozenset(self._states) | frozenset(self.running)
+        return frozenset(self._states) | frozenset(self.running) | self._unopened
 
     def _take_over(self, partitions: list[TopicPartition]) -> None:
         self._was_assigned = True
@@ -173,15 +180,26 @@ class TaskWorker:
             self._commit()
             for task in revoked:
                 self._close_task(task)
-        self._open_tasks(layout, sorted(assigned - self._owned()))
+        self._unopened |= assigned - self._owned()
+        self._open_at = 0.0
         if revoked:
             # The group's leader gives the tasks to their new owners now.
             self._membership.join(self._owned())
 
-    def _open_tasks(self, layout: TaskLayout, tasks: list[TaskId]) -> None:
+    def _open_tasks(self) -> None:
+        """Begin to restore the assigned tasks whose last owners have no open transaction.
+
+        A killed owner's transaction ends with its time-out; the other tasks do not wait for it.
+        """
+        if not self._unopened or time.monotonic() < self._open_at:
+            return
+        self._open_at = time.monotonic() + _UNSTABLE_S
+        layout, tasks = self._layouts.current(), sorted(self._unopened)
+        load = self._positions.load
+        if not load(key for task in tasks for key in layout.inputs[task]):
+            tasks = [task for task in tasks if load(layout.inputs[task])]
+        # The ends of changelogs after the positions: the commits of the last owners are complete.
         changelogs = {task: layout.changelogs(task) for task in tasks}
-        # Committed offsets first: they are stable when the last owner's transaction is complete.
-        self._positions.load(key for task in tasks for key in layout.inputs[task])
         spans = self._positions.spans(key for rows in changelogs.values() for key in rows)
         for task in tasks:
             state = self._states[task] = self._globals.state_of(task)
@@ -191,6 +209,7 @@ class TaskWorker:
             for store in stores.values():
                 state.prepare(sub_topology.topology.stores[store], self._defaults, log)
             self._restorer.begin(state, stores, {key: spans[key] for key in stores})
+        self._unopened.difference_update(tasks)
 
     def _log_put(
         self, task: TaskId, topics: Mapping[str, str], store: str, key: bytes, value: bytes | None
@@ -204,7 +223,7 @@ class TaskWorker:
             wait_s = 0.0 if self.running else _IDLE_S
             for state in self._restorer.step(wait_s):
                 self._start_task(state)
-        is_assigned = self._was_assigned and not self._states
+        is_assigned = self._was_assigned and not (self._states or self._unopened)
         if is_assigned != self.is_assigned:
             self.is_assigned = is_assigned
             self._on_change()
@@ -230,13 +249,17 @@ class TaskWorker:
         )
         running.resume(self._positions.times(inputs))
         self.running[task_id] = running
+        self._readers |= dict.fromkeys(inputs, running)
         self._reader.add(self._positions.starts(inputs))
 
     def _close_task(self, task: TaskId) -> None:
         self._restorer.cancel(task)
         self._states.pop(task, None)
+        self._unopened.discard(task)
         running = self.running.pop(task, None)
         if running is not None:
+            for key in running.inputs:
+                del self._readers[key]
             self._reader.remove(running.inputs)
             running.task.close()
 
@@ -249,23 +272,18 @@ class TaskWorker:
     # -- records ----------------------------------------------------------------------------------
 
     def _read(self, timeout_s: float) -> None:
-        full = [
-            key
-            for running in self.running.values()
-            for key in running.inputs
-            if running.buffered(key) > _BUFFERED_RECORDS
-        ]
+        readers = self._readers
+        full = [key for key, task in readers.items() if task.buffered(key) > _BUFFERED_RECORDS]
         self._reader.set_paused(full)
         if not self._reader.assigned:
             self._stopping.wait(timeout_s)
             return
-        owners = {key: running for running in self.running.values() for key in running.inputs}
         for row in self._reader.poll(_POLL_RECORDS, timeout_s):
             if isinstance(row, Arrived):
                 self.consumed += 1
-                owners[row.key].add(row.key, row.record)
+                readers[row.key].add(row.key, row.record)
             else:
-                owners[row.key].reach_end(row.key, row.offset)
+                readers[row.key].reach_end(row.key, row.offset)
         self._globals.read()
 
     def _process(self) -> bool:
@@ -303,7 +321,7 @@ class TaskWorker:
         )
         for running in self.running.values():
             running.note_committed({key: offsets[key] for key in running.inputs if key in offsets})
-        self._positions.note({key: row for key, row in offsets.items()})
+        self._positions.note(offsets)
         self._commits += 1
         self._purge()
 
