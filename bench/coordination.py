@@ -156,20 +156,16 @@ def first_record(bootstrap: str) -> Figures:
     return {"new group to first record": elapsed}
 
 
-def end_to_end(bootstrap: str, seconds: float) -> Figures:
-    """Send a thousand records a second and measure when a consumer receives each one."""
-    topic = create(bootstrap, 1)
-    settings = {"bootstrap.servers": bootstrap, "log_level": 0}
-    consumer = Consumer({**settings, "group.id": topic})
-    consumer.assign([TopicPartition(topic, 0, 0)])
-    producer = Producer({**settings, "linger.ms": 0, "acks": 1})
-    count = int(seconds * 1000)
+def times_of_records(
+    consumer: Consumer, producer: Producer, topic: str, count: int, rate: float
+) -> list[float]:
+    """Send records at a rate (1/s); return how long (us) each took to the consumer."""
     times: list[float] = []
 
     def send() -> None:
         begin = time.perf_counter()
         for number in range(count):
-            time.sleep(max(0.0, begin + number / 1000 - time.perf_counter()))
+            time.sleep(max(0.0, begin + number / rate - time.perf_counter()))
             producer.produce(topic, str(time.perf_counter_ns()).encode())
             producer.poll(0)
 
@@ -185,9 +181,20 @@ def end_to_end(bootstrap: str, seconds: float) -> Figures:
         assert isinstance(value, bytes)
         times.append((time.perf_counter_ns() - int(value)) / 1000)
     sender.join()
+    return times
+
+
+def end_to_end(bootstrap: str, seconds: float) -> Figures:
+    """Send a thousand records a second and measure when a consumer receives each one."""
+    topic = create(bootstrap, 1)
+    settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+    consumer = Consumer({**settings, "group.id": topic})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    producer = Producer({**settings, "linger.ms": 0, "acks": 1})
+    times = times_of_records(consumer, producer, topic, int(seconds * 1000), 1000)
     consumer.close()
     # The first records are in a partition that was not fetched before.
-    settled = times[count // 5 :]
+    settled = times[len(times) // 5 :]
     return {"end to end p50": statistics.median(settled), "end to end p99": quantile(settled, 0.99)}
 
 

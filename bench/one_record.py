@@ -6,7 +6,6 @@ not compared: a client that waits for each acknowledgement measures latency.
 """
 
 import statistics
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,7 +14,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.compiled import compiled
-from bench.coordination import quantile
+from bench.coordination import quantile, times_of_records
 from bench.load import produce_request, run_compiled
 from bench.servers import processor_seconds
 from tests.process.broker_cluster import BrokerCluster, wait
@@ -114,25 +113,6 @@ def _end_to_end(cluster: BrokerCluster, seconds: float) -> list[float]:
     producer = Producer(
         {**settings, "linger.ms": 0, "acks": "all", "partitioner": "murmur2_random"}
     )
-    times: list[float] = []
-
-    def send() -> None:
-        begin = time.perf_counter()
-        for number in range(count):
-            time.sleep(max(0.0, begin + number / _RATE - time.perf_counter()))
-            producer.produce(topic, str(time.perf_counter_ns()).encode())
-            producer.poll(0)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    while len(times) < count:
-        message = consumer.poll(0.01)
-        if message is None:
-            continue
-        assert message.error() is None, message.error()
-        value = message.value()
-        assert isinstance(value, bytes)
-        times.append((time.perf_counter_ns() - int(value)) / 1000)
-    sender.join()
+    times = times_of_records(consumer, producer, topic, count, _RATE)
     consumer.close()
     return times

@@ -1,9 +1,10 @@
 """The parts of the dispatcher that the fast paths of single APIs use."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from ottla.net.connection import Connection
+from ottla.base.buffers import Part
+from ottla.net.connection import Connection, Reply
 from ottla.wire.templates import Encode
 
 
@@ -54,3 +55,16 @@ class Shortcut(Protocol):
     def learn(self, frame: memoryview, position: int, request: Any, response: Any) -> None:
         """Remember a request and the response of the handler; None if its response is deferred."""
         ...
+
+
+def send_late(reply: Reply, parts: Callable[[], Sequence[Part]], failure: str) -> None:
+    """Send the response of a request that waited; if a bug prevents it, close the connection.
+
+    The peer must not wait for ever. `failure` is the reason in the log.
+    """
+    try:
+        encoded = parts()
+    except BaseException:
+        reply.close(failure)
+        raise
+    reply.send(encoded)

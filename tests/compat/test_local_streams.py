@@ -5,7 +5,7 @@ import pytest
 from ottla.client.admin.topics import create_topic
 from ottla.client.brokers import Brokers
 from tests.compat import java
-from tests.integration.streams.local.rebalancing import run_instances
+from tests.integration.streams.local.rebalancing import ONCE, run_instances
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
@@ -17,4 +17,4 @@ def test_instances_join_and_leave_on_apache_kafka() -> None:
     with Brokers(node.bootstrap) as brokers:
         for topic in topics:
             create_topic(brokers, topic, partitions=4, replication_factor=1)
-    run_instances(node.bootstrap, "exactly_once_v2", topics)
+    assert run_instances(node.bootstrap, "exactly_once_v2", topics) == ONCE

@@ -201,7 +201,7 @@ def test_the_deletion_of_an_acl_and_of_a_user_says_what_is_lost(cluster: Cluster
 
 
 def test_templates_create_the_acls_of_an_application(cluster: Cluster) -> None:
-    """The preview shows each ACL and whether it exists; what is missing is created once."""
+    """The preview shows each ACL and whether it exists; missing ones are created once."""
     settings = (ClusterSettings("local", cluster.bootstrap),)
     server = ConsoleServer(ConsoleSettings(settings, ":memory:", port=0, first_password=PASSWORD))
     server.start()

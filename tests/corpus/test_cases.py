@@ -169,7 +169,7 @@ def test_a_topic_of_any_name_has_its_page(setting: Setting) -> None:
 @pytest.mark.parametrize("group", GROUPS)
 def test_groups_of_any_name_are_found_by_the_rest_api(setting: Setting, group: str) -> None:
     """A slash in an id is %2F in its address."""
-    _check_id(setting, "groups", group, "group_id")
+    assert _read(setting, "groups", group)["group_id"] == group
 
 
 @pytest.mark.parametrize("transactional_id", TRANSACTIONAL_IDS)
@@ -177,13 +177,14 @@ def test_transactions_of_any_name_are_found_by_the_rest_api(
     setting: Setting, transactional_id: str
 ) -> None:
     """A slash in an id is %2F in its address."""
-    _check_id(setting, "transactions", transactional_id, "transactional_id")
+    found = _read(setting, "transactions", transactional_id)
+    assert found["transactional_id"] == transactional_id
 
 
-def _check_id(setting: Setting, kind: str, name: str, field: str) -> None:
+def _read(setting: Setting, kind: str, name: str) -> Any:
     response = setting.call(f"/api/v1/clusters/local/{kind}/{quote(name, safe='')}")
     assert response.status == 200, response.text
-    assert response.json[field] == name
+    return response.json
 
 
 def test_equal_headers_and_unsigned_ids_are_in_sql(setting: Setting) -> None:

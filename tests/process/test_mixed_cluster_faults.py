@@ -147,5 +147,5 @@ def test_history_of_transactions_in_a_mixed_cluster_has_no_anomaly(
             faults.inject()
         progress(recorder, 30)
     print(f"{len(faults.injected)} faults: {', '.join(faults.injected)}")
-    judge(recorder, f"mixed-{SEED}")
+    assert judge(recorder, f"mixed-{SEED}") == []
     cluster.verify(*TOPICS)

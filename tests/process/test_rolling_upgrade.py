@@ -74,6 +74,6 @@ def test_rolling_upgrade_loses_nothing(tmp_path: Path, former: Path) -> None:
                 progress(recorder)
             assert all(runs_in(cluster, number, former) for number in cluster.ids)
             progress(recorder, 50)
-        judge(recorder)
+        assert judge(recorder) == []
         cluster.verify(*TOPICS)
     assert recorder.count(Status.UNKNOWN) == 0, recorder.errors

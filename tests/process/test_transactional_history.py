@@ -28,7 +28,7 @@ def test_history_of_transactions_has_no_anomaly_while_a_broker_is_killed(tmp_pat
             progress(recorder)
             cluster.start(1)
             progress(recorder)
-        judge(recorder)
+        assert judge(recorder) == []
 
 
 @pytest.fixture
@@ -67,5 +67,5 @@ def test_history_of_transactions_has_no_anomaly_under_all_faults(
                 faults.inject()
             progress(recorder, 50)
         print(f"{len(faults.injected)} faults: {', '.join(faults.injected)}")
-        judge(recorder, f"transactions-{SEED}")
+        assert judge(recorder, f"transactions-{SEED}") == []
         cluster.verify(*TOPICS)

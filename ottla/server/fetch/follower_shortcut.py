@@ -25,7 +25,7 @@ from ottla.replication.partition import NO_EPOCH, Partition
 from ottla.server.fetch import followers
 from ottla.server.fetch.followers import FollowerBroker, FollowerContext, FollowerFetch
 from ottla.server.fetch.sessions import FetchPlan, PartitionFetch, Session
-from ottla.server.shortcuts import RouteParts
+from ottla.server.shortcuts import RouteParts, send_late
 from ottla.wire import follower_fetch
 from ottla.wire.follower_fetch import FollowerMove
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState
@@ -292,13 +292,7 @@ class WaitingFollower:
         return self._shortcut.encode(response, self._correlation_id)
 
     def _send(self, parts: Callable[[], Sequence[Part]]) -> None:
-        try:
-            encoded = parts()
-        except BaseException:
-            # A bug; the peer must not wait for ever.
-            self._reply.close("Fetch failed")
-            raise
-        self._reply.send(encoded)
+        send_late(self._reply, parts, "Fetch failed")
         if self._times is not None:
             self._shortcut.probe.waited(*self._times, self._shortcut.broker.clock.monotonic())
 

@@ -37,7 +37,7 @@ from ottla.server.fetch.reading import (
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFetch, Session
-from ottla.server.shortcuts import RouteParts
+from ottla.server.shortcuts import RouteParts, send_late
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.templates import FetchLayout, Fill, fetch_template
 
@@ -405,13 +405,7 @@ class LoneFetch:
 
     def _send(self, parts: Callable[[], Sequence[Part]]) -> None:
         self._leave()
-        try:
-            encoded = parts()
-        except BaseException:
-            # A bug; the peer must not wait for ever.
-            self._reply.close("Fetch failed")
-            raise
-        self._reply.send(encoded)
+        send_late(self._reply, parts, "Fetch failed")
         if self._times is not None:
             self._shortcut.probe.waited(*self._times, self._shortcut.broker.clock.monotonic())
 

@@ -393,8 +393,10 @@ def test_file_that_cannot_be_read_is_noted_for_the_next_fetch(run: Run) -> None:
             site.handler.answers = [[b"head", FileRange(source, 7, MIB)]]
             reader = await connect(site)
             reader.ask()
-            while not source.has_failed:
-                await asyncio.sleep(0.01)
+            async with asyncio.timeout(10):
+                while not source.has_failed:
+                    await asyncio.sleep(0.01)
+            assert source.has_failed
 
     run(scenario)
 

@@ -19,6 +19,8 @@ async def test_changes_do_not_wait_for_syncs_of_partitions(tmp_path: Path) -> No
     try:
         async with asyncio.timeout(10):
             await tree.session().create("/topics")
+            assert await tree.session().exists("/topics") is not None
+            assert not is_over.is_set()
     finally:
         is_over.set()
         await asyncio.gather(*syncs)

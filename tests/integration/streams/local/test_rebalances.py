@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.testing import Cluster
-from tests.integration.streams.local.rebalancing import run_instances
+from tests.integration.streams.local.rebalancing import ONCE, run_instances
 
 
 @pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
@@ -12,4 +12,7 @@ def test_instances_join_and_leave_under_load(guarantee: str, ottla_cluster: Clus
     topics = ("words", "out")
     for topic in topics:
         ottla_cluster.create_topic(topic, partitions=4)
-    run_instances(ottla_cluster.bootstrap, guarantee, topics)
+    counts = run_instances(ottla_cluster.bootstrap, guarantee, topics)
+    assert [max(rows) for rows in counts] == [max(rows) for rows in ONCE]
+    if guarantee == "exactly_once_v2":
+        assert counts == ONCE

@@ -256,6 +256,7 @@ async def test_security_option_that_appears_later_is_an_error_in_the_log(
     await until(lambda: "security option without effect" in caplog.text)
     await tree.change(BROKERS, "1", log_retention_ms="5", ssl_client_auth="required")
     await until(lambda: store.broker["log.retention.ms"] == 5)
+    assert "sets the security option ssl.client.auth of broker 1" in caplog.text
 
 
 async def test_new_session_reads_everything_again(tree: Tree) -> None:
