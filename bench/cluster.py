@@ -66,6 +66,8 @@ AIMS: dict[str, float | str] = {
     "memory of an idle broker MB": 0.15,
     **RECORD_AIMS,
 }
+# A minute of throughput writes tens of gigabytes, which must not fill the disk.
+_SOON_DELETED = {"log.retention.check.interval.ms": "5000"}
 PARTS = ("throughput", "record", "failover", "controller", "start", "partitions")
 
 
@@ -265,13 +267,18 @@ def both(session_ms: int, compile_seconds: float) -> Iterator[dict[str, BrokerCl
             server = ZooKeeper(own / "zookeeper")
             server.start()
             stack.callback(server.kill)
-            options = {"zookeeper.session.timeout.ms": str(session_ms)}
+            options = {"zookeeper.session.timeout.ms": str(session_ms), **_SOON_DELETED}
             cluster = kind(own, zookeeper=server.address, options=options)
             started = time.perf_counter()
             clusters[name] = stack.enter_context(cluster)
             print(f"{name}: three brokers in {time.perf_counter() - started:.1f} s", flush=True)
             # The prepared records have an old timestamp.
-            remaining = {"retention.ms": "-1", "retention.bytes": "200000000"}
+            remaining = {
+                "retention.ms": "-1",
+                "retention.bytes": "200000000",
+                "segment.bytes": "100000000",
+                "file.delete.delay.ms": "1000",
+            }
             cluster.create_topic("bench-1", partitions=1, config=remaining)
             cluster.create_topic("bench-6", partitions=6, config=remaining)
             # The first pass compiles Java's hot paths.
