@@ -23,6 +23,7 @@ from ottla.console.model.messages.browsing import BrowseRequest, tail
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.statistics import read_statistics
 from tests.corpus.judges import Reading
+from tests.corpus.lags import lags
 from tests.corpus.setting import PARTITIONS, Setting
 
 Rows = Sequence[Reading]
@@ -434,4 +435,5 @@ READS: Mapping[str, Callable[[Setting, str, Rows], Pair]] = {
     "console live tail": live_tail,
     "console SQL": sql,
     "console statistics": statistics,
+    "lag in records and seconds": lags,
 }

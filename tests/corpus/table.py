@@ -72,7 +72,10 @@ READERS = (
         },
     ),
     Row("console statistics", "counts, sizes, first and last time"),
-    Row("lag in records and seconds", "—", {"*": ("open", "groups are tested in `test_cases.py`")}),
+    Row(
+        "lag in records and seconds",
+        "records by partition (console, command, metrics), time of the first unread record",
+    ),
     Row(
         "ottla log dump",
         "—",

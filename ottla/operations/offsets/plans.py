@@ -58,7 +58,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class OffsetDifference:
-    """A partition before and after the reset; None is no committed offset.
+    """A partition before and after the reset; None is no committed offset: then the lag counts from
+    the beginning, where a group without a commit may start.
 
     `note` is empty, or says why the target differs from the request ("offset 7 is before its first
     record; using 120").
@@ -70,8 +71,8 @@ class OffsetDifference:
     after: int | None
     start_offset: int
     end_offset: int
-    lag_before: int | None
-    lag_after: int | None
+    lag_before: int
+    lag_after: int
     note: str = ""
 
     @property
@@ -185,10 +186,14 @@ def _difference(
         after=after,
         start_offset=bound.start,
         end_offset=bound.end,
-        lag_before=None if before is None else max(0, bound.end - before),
-        lag_after=None if after is None else bound.end - after,
+        lag_before=_lag(before, bound),
+        lag_after=_lag(after, bound),
         note=note,
     )
+
+
+def _lag(offset: int | None, bound: Bounds) -> int:
+    return max(0, bound.end - (bound.start if offset is None else offset))
 
 
 def notes_of(differences: Iterable[OffsetDifference]) -> list[str]:

@@ -3,20 +3,22 @@
 The coordinator of a group reports it, so that each group has one reporter in the cluster. The
 coordinator asks other leaders for the high watermarks of their partitions. Names are
 kafka_exporter's, and kafka-lag-exporter's for the lag in seconds; that exporter estimates it, here
-it is the age of the first record that the group has not consumed.
+it is the age of the first record that the group has not consumed. The lag of a partition without
+a commit counts from its beginning; its committed offset is -1, or absent from kafka-lag-exporter's.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.base.errors import ProtocolError
+from ottla.base.lag.uncommitted import uncommitted_keys
 from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.metrics.beans import Beans, Measurement, Properties
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.context import Broker
-from ottla.server.lag.ends import high_watermarks
+from ottla.server.lag.ends import high_watermarks, log_starts
 from ottla.server.lag.questions import Leaders, PartitionKey
 from ottla.server.lag.times import RecordTimes
 from ottla.server.monitoring.sources import Pace
@@ -62,13 +64,17 @@ class Owner(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """A committed offset; `end` is the high watermark, None if it is unknown."""
+    """A position of a group: the committed offset, or where the partition begins without one.
+
+    `end` is the high watermark, None if it is unknown.
+    """
 
     group: str
     topic: str
     partition: int
     offset: int
     end: int | None
+    is_committed: bool = True
 
     @property
     def lag(self) -> int:
@@ -107,16 +113,12 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
     """Return the groups of this coordinator with the ends of the partitions that they consume."""
     groups = broker.groups
     offsets: list[tuple[str, PartitionKey, int]] = []
+    known: defaultdict[str, set[PartitionKey]] = defaultdict(set)
     for group_id, of_group in groups.committed_offsets():
         for partition, committed in list(of_group.items()):
             await pace.rest()
             offsets.append((group_id, partition, committed.offset))
-    partitions = {partition for _, partition, _ in offsets}
-    ends = await high_watermarks(broker.image, broker.replicas, leaders, partitions)
-    rows = [
-        Committed(group, *partition, offset, ends.get(partition))
-        for group, partition, offset in offsets
-    ]
+            known[group_id].add(partition)
     listed = groups.list_groups(ListGroupsRequest()).groups
     members: dict[str, int] = {}
     owners: dict[tuple[str, str, int], Owner] = {}
@@ -127,7 +129,49 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
             members[group.group_id] = len(described)
             for owner, owned in described:
                 owners |= {(group.group_id, *partition_key): owner for partition_key in owned}
+    missing = _uncommitted(broker, listed, known, owners)
+    keys = {partition for _, partition, _ in offsets} | {partition for _, partition in missing}
+    ends = await high_watermarks(broker.image, broker.replicas, leaders, keys)
+    starts = await log_starts(
+        broker.image, broker.replicas, leaders, {partition for _, partition in missing}
+    )
+    rows = [
+        Committed(group, *partition, offset, ends.get(partition))
+        for group, partition, offset in offsets
+    ]
+    rows += [
+        Committed(group, *partition, starts[partition], ends.get(partition), is_committed=False)
+        for group, partition in missing
+        if partition in starts
+    ]
     return Groups(listed, rows, members, owners)
+
+
+def _uncommitted(
+    broker: Broker,
+    listed: list[ListedGroup],
+    known: Mapping[str, Collection[PartitionKey]],
+    owners: Iterable[tuple[str, str, int]],
+) -> list[tuple[str, PartitionKey]]:
+    """Return the partitions that groups read without a commit."""
+    assigned: defaultdict[str, set[PartitionKey]] = defaultdict(set)
+    for group_id, topic, number in owners:
+        assigned[group_id].add((topic, number))
+    names = {topic for keys in (*known.values(), *assigned.values()) for topic, _ in keys}
+    images = [image for name in names if (image := broker.image.topic(name)) is not None]
+    sizes = {image.name: len(image.partitions) for image in images}
+    return [
+        (group.group_id, key)
+        for group in listed
+        for key in sorted(
+            uncommitted_keys(
+                known.get(group.group_id, ()),
+                assigned[group.group_id],
+                sizes,
+                group.protocol_type,
+            )
+        )
+    ]
 
 
 def _members(
@@ -191,17 +235,23 @@ def exported(groups: Groups) -> list[Family]:
     return [
         gauge(f"{prefix}members", "Members.", members),
         gauge(
-            f"{prefix}current_offset", "Committed offset.", ((at, row.offset) for at, row in rows)
+            f"{prefix}current_offset",
+            "Committed offset; -1 without one.",
+            ((at, row.offset if row.is_committed else -1) for at, row in rows),
         ),
         gauge(
             f"{prefix}lag",
-            "Records between the committed offset and the high watermark; -1 if unknown.",
+            "Records between the committed offset, or the beginning of the partition without one, "
+            "and the high watermark; -1 if unknown.",
             ((at, row.lag) for at, row in rows),
         ),
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
-            ((at, sum(row.offset for row in committed)) for at, committed in totals),
+            (
+                (at, sum(row.offset for row in committed if row.is_committed))
+                for at, committed in totals
+            ),
         ),
         gauge(
             f"{prefix}lag_sum",
@@ -253,7 +303,11 @@ def lag_exporter(broker: Broker, groups: Groups) -> list[Family]:
     prefix = "kafka_consumergroup_group_"
     cluster = broker.cluster_id
     return [
-        gauge(f"{prefix}offset", "Committed offset.", ((at, row.offset) for at, row in rows)),
+        gauge(
+            f"{prefix}offset",
+            "Committed offset.",
+            ((at, row.offset) for at, row in rows if row.is_committed),
+        ),
         gauge(
             f"{prefix}lag", "Lag in records.", ((at, row.lag) for at, row in rows if row.lag >= 0)
         ),

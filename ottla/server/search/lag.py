@@ -3,6 +3,8 @@ in the log.
 
 The record that a consumer gets is found exactly, with its offset and behind control batches.
 /metrics measures every partition at every scrape: `server.lag.times` remembers times.
+
+Not done: partitions of a group without a commit, which /metrics has.
 """
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
