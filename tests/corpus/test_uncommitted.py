@@ -44,11 +44,6 @@ def _statistics_page(setting: Setting, topic: str) -> int:
     return int(page.split("Records read</dt><dd>")[1].split("<")[0])
 
 
-def _rest(setting: Setting, topic: str) -> int:
-    path = f"{_API}/topics/{topic}/messages?seek=oldest&limit=500&is_read_committed=false"
-    return len(setting.call(path).json["rows"])
-
-
 def _rest_search(setting: Setting, topic: str) -> int:
     request = {"topic": topic, "seek": "oldest", "limit": 500, "is_read_committed": False}
     path = f"{_API}/topics/{topic}/messages/search"
@@ -70,7 +65,6 @@ READERS = {
     "SQL page": _sql_page,
     "REST statistics": _statistics,
     "statistics page": _statistics_page,
-    "REST messages": _rest,
     "REST search": _rest_search,
     "download": _messages_page,
     "ottla topic search": _search,

@@ -103,7 +103,9 @@ class Queries:
         """Run a statement, and keep its result for downloads in the session of the reader.
 
         `query_id`, which the caller chooses, names the query to `cancel`. Records of open and
-        aborted transactions are left out unless `is_read_committed` is False. QueryBusy if another one
+        aborted transactions are left out unless `is_read_committed` is False.
+
+        QueryBusy if another one
         of the user runs, QueryRejected if it cannot be run or is cancelled.
         """
         self._check(sql)

@@ -1,4 +1,4 @@
-"""The beginning of partitions, and their high watermark up to which consumers read, from leaders."""
+"""The beginnings and high watermarks of partitions, from their leaders."""
 
 from collections.abc import Callable, Collection
 

@@ -32,12 +32,10 @@ def read_messages(
     start: int = 0,
     contains: str = "",
     limit: int = 100,
-    is_read_committed: bool = True,
     masking: tuple[MaskingRule, ...] = (),
 ) -> BrowseResult:
     """Return records of a topic. `start` is the offset, or the time in ms, that `seek` needs;
     `contains` is a text in key, value or a header; `search_messages` has more filters.
-    Records of open and aborted transactions are left out unless `is_read_committed` is false.
     """
     conditions = (Condition(Field.ANY, Operator.CONTAINS, contains),) if contains else ()
     request = BrowseRequest(
@@ -46,7 +44,6 @@ def read_messages(
         offset=start,
         timestamp_ms=start,
         limit=limit,
-        is_read_committed=is_read_committed,
         conditions=conditions,
         masking=masking,
     )

@@ -43,8 +43,8 @@ def copy_topic(
     is_read_committed: bool = True,
 ) -> Change:
     """Create a topic with the partitions and overrides of another, optionally with its records.
-    Records with masked fields are copied by admins only, and the masking rules with them. Records of open and aborted
-    transactions are left out unless `is_read_committed` is false.
+    Records with masked fields are copied by admins only, and the masking rules with
+    them. Records of open and aborted transactions are left out unless `is_read_committed` is false.
     """
     chosen = RecordChoice.of(with_records=with_records, is_read_committed=is_read_committed)
     return copy_masked(connection, reader, masks, name, target, chosen)
