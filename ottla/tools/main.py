@@ -103,6 +103,8 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "check": "Report all problems of a file.",
             "run": "Run a pipeline on Spark.",
+            "list": "List the pipelines of this machine.",
+            "status": "Show rates, lag and bad records of a pipeline.",
             "explain": "Describe a pipeline.",
         },
     ),

@@ -1,0 +1,185 @@
+"""Reports a running pipeline: a file for `ottla pipeline status`, and /metrics for Prometheus.
+
+The files are in one folder of the user: OTTLA_STATE_DIR, or `ottla` in XDG_STATE_HOME.
+"""
+
+import hashlib
+import json
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ottla.client.security.private_files import write_private
+from ottla.metrics.exposition import Family
+from ottla.streams.application.metrics_server import MetricsEndpoint
+from ottla.streams.pipelines.model import Pipeline, TopicSource
+from ottla.streams.pipelines.status import (
+    FAILED,
+    RUNNING,
+    STOPPED,
+    PipelineStatus,
+    RecordRate,
+    SinkStatus,
+    families,
+)
+from ottla.tools.output import note
+
+_LOOK_S = 2.0
+_SUFFIX = ".json"
+# Old runs are listed for this time.
+_KEPT_MS = 7 * 86_400_000
+
+
+def folder() -> Path:
+    """Return the folder of the files."""
+    own = os.environ.get("OTTLA_STATE_DIR")
+    if own:
+        return Path(own, "pipelines")
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home, "ottla", "pipelines")
+
+
+def read_all() -> list[PipelineStatus]:
+    """Return the last status of each run of the user, by name; damaged files are left out."""
+    found = []
+    paths = sorted(folder().glob(f"*{_SUFFIX}")) if folder().is_dir() else []
+    for path in paths:
+        try:
+            found.append(PipelineStatus.from_json(json.loads(path.read_text("utf-8"))))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    now_ms = time.time_ns() // 1_000_000
+    recent = (row for row in found if is_alive(row.process) or now_ms - row.at_ms < _KEPT_MS)
+    return sorted(recent, key=lambda row: (row.pipeline, row.checkpoint))
+
+
+def is_alive(process: int) -> bool:
+    """Return True if a process of this machine runs."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def sink_statuses(pipeline: Pipeline, sinks: dict[str, Any]) -> Iterator[SinkStatus]:
+    """Return the counts of a run's sinks."""
+    has_topic = {
+        source.name
+        for source in pipeline.sources.values()
+        if isinstance(source, TopicSource) and source.bad_topic is not None
+    }
+    for name, run in list(sinks.items()):
+        bad = dict(run.bad_by_source)
+        yield SinkStatus(
+            sink=name,
+            records=run.rows,
+            lag=run.progress.lag,
+            skipped=sum(count for source, count in bad.items() if source not in has_topic),
+            dead_letters=sum(count for source, count in bad.items() if source in has_topic),
+            batch=run.progress.batch,
+            batch_ms=run.progress.batch_ms,
+            batch_ended_ms=run.batch_ended_ms,
+        )
+
+
+class PipelineReporter:
+    """Writes the status of one run until its end; a context manager.
+
+    `start` may be called once, when the queries run. An error that ends the context is reported as
+    the state failed.
+    """
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        checkpoint: str,
+        listener: str | None,
+        process: int | None = None,
+    ) -> None:
+        now_ms = time.time_ns() // 1_000_000
+        self._pipeline = pipeline
+        self._status = PipelineStatus(
+            pipeline=pipeline.name,
+            process=process or os.getpid(),
+            checkpoint=checkpoint,
+            started_ms=now_ms,
+            at_ms=now_ms,
+        )
+        digest = hashlib.sha256(f"{pipeline.name}\n{checkpoint}".encode()).hexdigest()[:16]
+        self._path = folder() / f"{digest}{_SUFFIX}"
+        self._endpoint = None if listener is None else MetricsEndpoint(listener, self._families)
+        self._look: Callable[[], dict[str, Any]] = dict
+        self._rates: dict[str, RecordRate] = defaultdict(RecordRate)
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_writable = True
+
+    def __enter__(self) -> "PipelineReporter":
+        """Listen for scrapes, and write the first status; ConfigError if the address is taken."""
+        if self._endpoint is not None:
+            address = self._endpoint.start()
+            self._status = replace(self._status, metrics=address)
+            note(f"Metrics are on http://{address}/metrics.")
+        self._write()
+        return self
+
+    def start(self, look: Callable[[], dict[str, Any]]) -> None:
+        """Report the sinks that `look` returns, every few seconds."""
+        self._look = look
+        self._refresh(RUNNING)
+        self._thread = threading.Thread(target=self._run, name="pipeline-status", daemon=True)
+        self._thread.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Write the last status."""
+        self._stopping.set()
+        if self._thread is not None:
+            self._thread.join()
+        is_failure = isinstance(error, Exception)
+        self._refresh(FAILED if is_failure else STOPPED, str(error) if is_failure else "")
+        if self._endpoint is not None:
+            self._endpoint.stop()
+
+    def _run(self) -> None:
+        while not self._stopping.wait(_LOOK_S):
+            self._refresh(RUNNING)
+
+    def _refresh(self, state: str, error: str = "") -> None:
+        now_s = time.monotonic()
+        sinks = tuple(
+            replace(row, records_per_s=round(self._rates[row.sink].add(now_s, row.records), 1))
+            for row in sink_statuses(self._pipeline, self._look())
+        )
+        at_ms = time.time_ns() // 1_000_000
+        self._status = replace(
+            self._status, state=state, error=error, at_ms=at_ms, sinks=sinks or self._status.sinks
+        )
+        self._write()
+
+    def _write(self) -> None:
+        if not self._is_writable:
+            return
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            write_private(self._path, json.dumps(self._status.to_json()))
+        except OSError as error:
+            # The records are more important than the report about them.
+            self._is_writable = False
+            note(f"The status is not written, set OTTLA_STATE_DIR: {error}.")
+
+    def _families(self) -> Iterator[Family]:
+        return families(self._status)
