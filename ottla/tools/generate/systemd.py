@@ -120,14 +120,7 @@ def pipeline_text_of(service: Any, user: str = USER, program: str = PROGRAM) -> 
               help="Run this pipeline instead of a broker.")  # fmt: skip
 @destination
 def command(
-    output: Output,
-    user: str,
-    program: str,
-    config: str,
-    data: tuple[str, ...],
-    pipeline: Path | None,
-    path: Path | None,
-    force: bool,
+    output: Output, pipeline: Path | None, path: Path | None, force: bool, **option_values: Any
 ) -> None:
     """Print a systemd unit that runs a broker, or a pipeline.
 
@@ -136,7 +129,8 @@ def command(
     ottla generate systemd --pipeline flights.yaml --to ottla-flights.service
     """
     if pipeline is None:
-        text = text_of(user, program, config, data)
+        text = text_of(**option_values)
     else:
+        user, program = option_values["user"], option_values["program"]
         text = pipeline_text_of(_service(pipeline), user, program)
     write(output, {"unit": text}, text, path, force=force)

@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from ottla.streams.pipelines.status import PipelineStatus
+from ottla.streams.application.pipeline_status import PipelineStatus
 from ottla.tools import options
 from ottla.tools.output import Output
-from ottla.tools.pipeline.reporting import read_all
+from ottla.tools.pipeline.state_files import read_all
 from ottla.tools.pipeline.status import moment, state_of
 
 _COLUMNS = (

@@ -1,25 +1,17 @@
-"""Reports a running pipeline: a file for `ottla pipeline status`, and /metrics for Prometheus.
+"""Reports a running pipeline: a file for `ottla pipeline status`, and /metrics for Prometheus."""
 
-The files are in one folder of the user: OTTLA_STATE_DIR, or `ottla` in XDG_STATE_HOME.
-"""
-
-import hashlib
-import json
 import os
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from ottla.client.security.private_files import write_private
 from ottla.metrics.exposition import Family
 from ottla.streams.application.metrics_server import MetricsEndpoint
-from ottla.streams.pipelines.model import Pipeline, TopicSource
-from ottla.streams.pipelines.status import (
+from ottla.streams.application.pipeline_status import (
     FAILED,
     RUNNING,
     STOPPED,
@@ -28,46 +20,11 @@ from ottla.streams.pipelines.status import (
     SinkStatus,
     families,
 )
+from ottla.streams.pipelines.model import Pipeline, TopicSource
 from ottla.tools.output import note
+from ottla.tools.pipeline import state_files
 
 _LOOK_S = 2.0
-_SUFFIX = ".json"
-# Old runs are listed for this time.
-_KEPT_MS = 7 * 86_400_000
-
-
-def folder() -> Path:
-    """Return the folder of the files."""
-    own = os.environ.get("OTTLA_STATE_DIR")
-    if own:
-        return Path(own, "pipelines")
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(home, "ottla", "pipelines")
-
-
-def read_all() -> list[PipelineStatus]:
-    """Return the last status of each run of the user, by name; damaged files are left out."""
-    found = []
-    paths = sorted(folder().glob(f"*{_SUFFIX}")) if folder().is_dir() else []
-    for path in paths:
-        try:
-            found.append(PipelineStatus.from_json(json.loads(path.read_text("utf-8"))))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            continue
-    now_ms = time.time_ns() // 1_000_000
-    recent = (row for row in found if is_alive(row.process) or now_ms - row.at_ms < _KEPT_MS)
-    return sorted(recent, key=lambda row: (row.pipeline, row.checkpoint))
-
-
-def is_alive(process: int) -> bool:
-    """Return True if a process of this machine runs."""
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
 
 
 def sink_statuses(pipeline: Pipeline, sinks: dict[str, Any]) -> Iterator[SinkStatus]:
@@ -114,8 +71,6 @@ class PipelineReporter:
             started_ms=now_ms,
             at_ms=now_ms,
         )
-        digest = hashlib.sha256(f"{pipeline.name}\n{checkpoint}".encode()).hexdigest()[:16]
-        self._path = folder() / f"{digest}{_SUFFIX}"
         self._endpoint = None if listener is None else MetricsEndpoint(listener, self._families)
         self._look: Callable[[], dict[str, Any]] = dict
         self._rates: dict[str, RecordRate] = defaultdict(RecordRate)
@@ -174,8 +129,7 @@ class PipelineReporter:
         if not self._is_writable:
             return
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            write_private(self._path, json.dumps(self._status.to_json()))
+            state_files.write(self._status)
         except OSError as error:
             # The records are more important than the report about them.
             self._is_writable = False

@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.streams.application.progress import ProgressLine
 from ottla.streams.pipelines.model import Pipeline, TopicSource
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.pipeline import files
-from ottla.tools.pipeline.reporting import PipelineReporter
 from ottla.tools.spark import needed
+
+_reporter = deferred("ottla.tools.pipeline.reporting", "PipelineReporter")
 
 
 @click.command("run")
@@ -69,11 +71,11 @@ def command(
             # Check before Spark is started, which takes seconds.
             brokers.any_connection()
     running.check_passwords(pipeline, access)
-    with PipelineReporter(pipeline, settings.checkpoint, metrics_listener) as reporter:
+    with _reporter(pipeline, settings.checkpoint, metrics_listener) as reporter:
         _run(output, pipeline, settings, reporter)
 
 
-def _run(output: Output, pipeline: Pipeline, settings: Any, reporter: PipelineReporter) -> None:
+def _run(output: Output, pipeline: Pipeline, settings: Any, reporter: Any) -> None:
     """Run the queries until they end, and print their counts."""
     running = needed.module("ottla.streams.spark.pipelines.run")
     spark = needed.open_session(pipeline.name, pipeline.settings)

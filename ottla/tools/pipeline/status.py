@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.streams.pipelines.status import PipelineStatus
+from ottla.streams.application.pipeline_status import PipelineStatus
 from ottla.tools import options
 from ottla.tools.output import Output, note
-from ottla.tools.pipeline.reporting import is_alive, read_all
+from ottla.tools.pipeline.state_files import is_alive, read_all
 
 _COLUMNS = (
     "sink",

@@ -17,8 +17,8 @@ from ottla.base.errors import ConfigError
 from ottla.streams.application.progress import Progress
 from ottla.streams.pipelines import check
 from ottla.streams.pipelines.model import Pipeline
-from ottla.tools.pipeline import reporting
-from ottla.tools.pipeline.reporting import PipelineReporter, folder
+from ottla.tools.pipeline.reporting import PipelineReporter
+from ottla.tools.pipeline.state_files import folder, read_all
 from ottla.tools.spark import needed
 
 _FILE = dedent(
@@ -145,7 +145,7 @@ def test_a_pipeline_runs_although_its_status_cannot_be_written(
     with PipelineReporter(pipeline_of(), "checkpoints/late", None) as reporter:
         reporter.start(sinks)
     assert capsys.readouterr().err.count("set OTTLA_STATE_DIR") == 1
-    assert reporting.read_all() == []
+    assert read_all() == []
 
 
 @pytest.mark.parametrize(

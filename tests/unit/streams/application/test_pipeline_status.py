@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.streams.pipelines.status import (
+from ottla.streams.application.pipeline_status import (
     LOST,
     RUNNING,
     STOPPED,
