@@ -116,7 +116,7 @@ class PipelineReporter:
     def _refresh(self, state: str, error: str = "") -> None:
         now_s = time.monotonic()
         sinks = tuple(
-            replace(row, records_per_s=round(self._rates[row.sink].add(now_s, row.records), 1))
+            replace(row, records_per_s=self._rate(row, now_s) if state == RUNNING else 0.0)
             for row in sink_statuses(self._pipeline, self._look())
         )
         at_ms = time.time_ns() // 1_000_000
@@ -124,6 +124,9 @@ class PipelineReporter:
             self._status, state=state, error=error, at_ms=at_ms, sinks=sinks or self._status.sinks
         )
         self._write()
+
+    def _rate(self, row: SinkStatus, now_s: float) -> float:
+        return round(self._rates[row.sink].add(now_s, row.records), 1)
 
     def _write(self) -> None:
         if not self._is_writable:
