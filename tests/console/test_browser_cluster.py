@@ -1,5 +1,6 @@
 """The console in Chromium with three brokers beside a second cluster, and with users of each role."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -82,6 +83,35 @@ def test_both_clusters_are_shown_and_one_may_only_be_read(page: Page) -> None:
     expect(page.get_by_role("link", name="Create a topic")).to_have_count(0)
     page.goto("/c/other/topics/elsewhere")
     expect(page.locator("summary", has_text="Delete the topic")).to_have_count(0)
+
+
+def test_the_chosen_cluster_stays_on_pages_of_no_cluster(page: Page) -> None:
+    """From the second cluster to Alerts, Audit, Users and Account, through forms, and back to it."""
+    page.goto("/c/other/topics")
+    chosen, side = page.locator("header summary").first, page.locator("nav.side")
+    for name in ("Alerts", "Audit", "Users"):
+        side.locator(f"a[href^='/{name.lower()}']").click()
+        expect(page).to_have_url(re.compile(f"/{name.lower()}"))
+        expect(chosen).to_contain_text("other")
+    page.get_by_label("Name", exact=True).fill("stays")
+    page.get_by_role("button", name="Create a user").click()
+    expect(page.get_by_role("row", name="stays")).to_be_visible()
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Audit").click()
+    page.get_by_label("Filter").fill("stays")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("main tbody tr").first).to_contain_text("stays")
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Alerts").click()
+    page.get_by_role("button", name="Silence", exact=True).click()
+    expect(page.get_by_role("status")).to_be_visible()
+    expect(chosen).to_contain_text("other")
+    page.locator("header").get_by_text("admin", exact=True).click()
+    page.get_by_role("link", name="Account").click()
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Topics").click()
+    expect(page).to_have_url(re.compile("/c/other/topics"))
+    expect(page.get_by_role("link", name="elsewhere")).to_be_visible()
 
 
 def test_the_tree_of_zookeeper_is_read(page: Page, watched: Watched) -> None:
