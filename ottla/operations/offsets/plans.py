@@ -83,7 +83,9 @@ class OffsetDifference:
 
 @dataclass(frozen=True, slots=True)
 class OffsetPlan:
-    """A dry run: all differences, also of unchanged partitions; `obstacle` is empty if it can run."""
+    """A dry run: all differences, also of unchanged partitions, and of those without a commit that a
+    reset leaves alone. `obstacle` is empty if it can run.
+    """
 
     group_id: str
     strategy: Strategy
@@ -198,4 +200,8 @@ def _lag(offset: int | None, bound: Bounds) -> int:
 
 def notes_of(differences: Iterable[OffsetDifference]) -> list[str]:
     """Return a sentence for each partition that does not contain the requested offset. Pure."""
-    return [f"{row.topic}-{row.partition}: {row.note}." for row in differences if row.note]
+    return [
+        f"{row.topic}-{row.partition}: {row.note}."
+        for row in differences
+        if row.note and row.after is not None
+    ]
