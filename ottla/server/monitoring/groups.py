@@ -7,13 +7,10 @@ it is the age of the first record that the group has not consumed. The lag of a 
 a commit counts from its beginning; its committed offset is -1, or absent from kafka-lag-exporter's.
 """
 
-import asyncio
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.base.errors import ProtocolError
-from ottla.base.lag.uncommitted import uncommitted_keys
 from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.metrics.beans import Beans, Measurement, Properties
 from ottla.metrics.exposition import Family, Sample, gauge, labels
@@ -21,9 +18,8 @@ from ottla.server.context import Broker
 from ottla.server.lag.ends import high_watermarks, log_starts
 from ottla.server.lag.questions import Leaders, PartitionKey
 from ottla.server.lag.times import RecordTimes
+from ottla.server.lag.uncommitted import Owner, members_of, uncommitted_of
 from ottla.server.monitoring.sources import Pace
-from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 _manager = Beans("kafka.coordinator.group", "GroupMetadataManager")
@@ -48,19 +44,9 @@ _CONSUMER_GROUPS = _coordinator.attribute(
     "consumer-group-count", "Groups of the consumer protocol (KIP-848), by state."
 )
 _CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
-_DESCRIBE_VERSION = 5
-# Groups of KIP-848 are described by a separate API.
 _CONSUMER = "consumer"
 _CLASSIC = "classic"
 _UNKNOWN_LAG = -1
-
-
-class Owner(NamedTuple):
-    """The member that consumes a partition."""
-
-    host: str = ""
-    consumer_id: str = ""
-    client_id: str = ""
 
 
 class Committed(NamedTuple):
@@ -124,12 +110,12 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
     owners: dict[tuple[str, str, int], Owner] = {}
     for group in listed:
         await pace.rest_if_due()
-        described = _members(groups, group)
+        described = members_of(groups, group)
         if described is not None:
             members[group.group_id] = len(described)
             for owner, owned in described:
                 owners |= {(group.group_id, *partition_key): owner for partition_key in owned}
-    missing = _uncommitted(broker, listed, known, owners)
+    missing = await uncommitted_of(broker.image, listed, known, owners, pace.rest_if_due)
     keys = {partition for _, partition, _ in offsets} | {partition for _, partition in missing}
     ends = await high_watermarks(broker.image, broker.replicas, leaders, keys)
     starts = await log_starts(
@@ -145,73 +131,6 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
         if partition in starts
     ]
     return Groups(listed, rows, members, owners)
-
-
-def _uncommitted(
-    broker: Broker,
-    listed: list[ListedGroup],
-    known: Mapping[str, Collection[PartitionKey]],
-    owners: Iterable[tuple[str, str, int]],
-) -> list[tuple[str, PartitionKey]]:
-    """Return the partitions that groups read without a commit."""
-    assigned: defaultdict[str, set[PartitionKey]] = defaultdict(set)
-    for group_id, topic, number in owners:
-        assigned[group_id].add((topic, number))
-    names = {topic for keys in (*known.values(), *assigned.values()) for topic, _ in keys}
-    images = [image for name in names if (image := broker.image.topic(name)) is not None]
-    sizes = {image.name: len(image.partitions) for image in images}
-    return [
-        (group.group_id, key)
-        for group in listed
-        for key in sorted(
-            uncommitted_keys(
-                known.get(group.group_id, ()),
-                assigned[group.group_id],
-                sizes,
-                group.protocol_type,
-            )
-        )
-    ]
-
-
-def _members(
-    groups: GroupCoordinator, group: ListedGroup
-) -> list[tuple[Owner, list[PartitionKey]]] | None:
-    """Return the members of a group, and their partitions; None while it is being changed."""
-    if group.group_type == _CONSUMER:
-        description = groups.describe_consumer_group(group.group_id)
-        if isinstance(description, asyncio.Future):
-            return None
-        return [
-            (
-                Owner(member.client_host, member.member_id, member.client_id),
-                [
-                    (topic.topic_name, partition)
-                    for topic in member.assignment.topic_partitions
-                    for partition in topic.partitions
-                ],
-            )
-            for member in description.members
-        ]
-    request = DescribeGroupsRequest(groups=[group.group_id])
-    (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
-    is_consumer = described.protocol_type == PROTOCOL_TYPE
-    return [
-        (
-            Owner(member.client_host, member.member_id, member.client_id),
-            _assigned(member.member_assignment) if is_consumer else [],
-        )
-        for member in described.members
-    ]
-
-
-def _assigned(assignment: bytes) -> list[PartitionKey]:
-    try:
-        assigned = decode_assignment(assignment).assigned_partitions if assignment else []
-    except ProtocolError:
-        # A consumer with an assignor of its own may send anything.
-        return []
-    return [(topic.topic, partition) for topic in assigned for partition in topic.partitions]
 
 
 # -- kafka_exporter -------------------------------------------------------------------------------
