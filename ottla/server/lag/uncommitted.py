@@ -1,4 +1,4 @@
-"""The members of groups with their partitions, and the partitions that groups read without a commit."""
+"""The members of groups with their partitions, and the partitions without a commit."""
 
 import asyncio
 from collections import defaultdict

@@ -5,7 +5,6 @@ The record that a consumer gets is found exactly, with its offset and behind con
 /metrics measures every partition at every scrape: `server.lag.times` remembers times.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,11 +23,6 @@ from ottla.wire.records.records import NextRecord, next_record
 
 # One batch is enough in most cases, and at least one is read.
 _CHUNK_BYTES = 4 * 1024
-
-
-async def _rest() -> None:
-    """Let others run."""
-    await asyncio.sleep(0)
 
 
 class GroupPosition(NamedTuple):
@@ -90,7 +84,8 @@ class LagReport:
             for _, keys in members_of(groups, group) or ()
             for key in keys
         ]
-        missing = await uncommitted_of(self._broker.image, listed, known, owners, _rest)
+        rest = partial(self._broker.clock.sleep, 0)
+        missing = await uncommitted_of(self._broker.image, listed, known, owners, rest)
         return [GroupPosition(group, topic, number, None) for group, (topic, number) in missing]
 
     def _committed(self) -> Iterator[GroupPosition]:
