@@ -83,8 +83,8 @@ class OffsetDifference:
 
 @dataclass(frozen=True, slots=True)
 class OffsetPlan:
-    """A dry run: all differences, also of unchanged partitions, and of those without a commit that a
-    reset leaves alone. `obstacle` is empty if it can run.
+    """A dry run: all differences, also of unchanged partitions, and of those without a commit that
+    a reset leaves alone. `obstacle` is empty if it can run.
     """
 
     group_id: str
