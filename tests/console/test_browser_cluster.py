@@ -245,7 +245,7 @@ def test_the_preferred_leader_is_elected_by_a_button(
 def test_partitions_and_the_timeline_show_a_dead_broker(
     page: Page, three: Cluster, watched: Watched
 ) -> None:
-    """The map marks its replicas, and the timeline the changes of ISR; later all are in sync."""
+    """The map marks its replicas, the timeline the changes of ISR, and it stays listed as absent."""
     page.goto("/c/local/topics/orders/partitions")
     expect(page.get_by_text("in sync", exact=True)).to_have_count(3)
     victim = next(broker for broker in three.brokers if broker != three.leader("orders"))
@@ -257,6 +257,11 @@ def test_partitions_and_the_timeline_show_a_dead_broker(
         missing = page.locator("td .badge.warn", has_text=str(victim))
         expect(missing.first).to_be_visible(timeout=30_000)
         expect(page.locator(".lane")).to_have_count(3 + 1 + 3)
+        for path in ("brokers", "overview"):
+            page.goto(f"/c/local/{path}")
+            row = page.locator("main tr", has_text="absent")
+            expect(row.locator("td").first).to_have_text(f"{victim} absent")
+            expect(row).to_contain_text("last seen")
     finally:
         three.restart(victim)
     page.goto("/c/local/topics/orders/partitions")

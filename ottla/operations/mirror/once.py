@@ -98,6 +98,8 @@ def _copy_records(
     notes: list[str] = []
     mirror = Mirror(brokers, brokers, [route], settings, notes.append)
     mirror.run(_Stop(connection, records.cancelled), records.advance)
+    if not records.is_read_committed:
+        notes.append("also uncommitted records")
     return [f"{mirror.copied} records" + (", cancelled" if records.cancelled() else ""), *notes]
 
 
