@@ -14,8 +14,10 @@ from ottla.console.sampler import Listener
 from ottla.console.state import Console, ConsoleSettings, open_console
 from ottla.operations.survey.connections import ClusterSettings
 from tests.process.broker_cluster import SESSION_MS, BrokerCluster, wait
+from tests.process.zookeeper_servers import zookeeper
 
-pytestmark = pytest.mark.slow
+# One of the brokers would serve the metadata of a cluster without ZooKeeper, and freeze it, too.
+pytestmark = [pytest.mark.slow, pytest.mark.needs("zookeeper")]
 
 _SAMPLE_S, _TIMEOUT_S, _FOR_S = 0.5, 2.0, 3
 # Two busy cores, and the time in which the controller notices the end of a session.
@@ -45,7 +47,10 @@ class SampleTimes(Listener):
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[BrokerCluster]:
     """Three broker processes with a topic."""
-    with BrokerCluster(tmp_path) as running:
+    with (
+        zookeeper(tmp_path / "zookeeper") as ensemble,
+        BrokerCluster(tmp_path, zookeeper=ensemble.address) as running,
+    ):
         running.create_topic("orders", partitions=3)
         yield running
 
@@ -63,11 +68,13 @@ def subjects(console: Console) -> list[str]:
     return [row.subject for row in console.alerts.store.incidents(is_open=True)]
 
 
+@pytest.mark.parametrize("is_controller", [False, True], ids=["broker", "controller"])
 def test_a_frozen_broker_fires_when_the_rule_says_and_delays_no_sample(
-    cluster: BrokerCluster,
+    cluster: BrokerCluster, is_controller: bool
 ) -> None:
     """From the first sample without the broker the rule waits for its own time, and ends with it."""
-    victim = next(number for number in cluster.ids if number != cluster.controller())
+    controller = cluster.controller()
+    victim = next(number for number in cluster.ids if (number == controller) is is_controller)
     times = SampleTimes()
     with closing(console_of(cluster.bootstrap)) as console:
         console.alerts.store.add_rule(Rule("away", RuleKind.ABSENT_BROKER, for_s=_FOR_S))

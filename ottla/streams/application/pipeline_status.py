@@ -37,9 +37,13 @@ class SinkStatus:
 
 @dataclass(frozen=True, kw_only=True)
 class PipelineStatus:
-    """A run of a pipeline at one time; `error` is the reason of its failure."""
+    """A run of a pipeline at one time: a process of a host, whose folder other hosts may share.
+
+    `error` is the reason of its failure.
+    """
 
     pipeline: str
+    host: str
     process: int
     checkpoint: str
     started_ms: int

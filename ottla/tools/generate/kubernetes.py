@@ -70,6 +70,8 @@ def _container(service: Any, image: str, memory: str) -> dict[str, Any]:
     return {
         "name": "pipeline",
         "image": image,
+        # Spark writes beside the folder in which it starts.
+        "workingDir": _DATA,
         "args": [
             "pipeline",
             "run",

@@ -40,6 +40,7 @@ def _row(run: PipelineStatus) -> dict[str, Any]:
         "dead_letters": sum(row.dead_letters for row in run.sinks),
         "last_batch": moment(max((row.batch_ended_ms for row in run.sinks), default=0)),
         "checkpoint": run.checkpoint,
+        "host": run.host,
         "process": run.process,
         "metrics": run.metrics,
         "started": moment(run.started_ms),

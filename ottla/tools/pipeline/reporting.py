@@ -1,6 +1,7 @@
 """Reports a running pipeline: a file for `ottla pipeline status`, and /metrics for Prometheus."""
 
 import os
+import platform
 import threading
 import time
 from collections import defaultdict
@@ -66,6 +67,7 @@ class PipelineReporter:
         self._pipeline = pipeline
         self._status = PipelineStatus(
             pipeline=pipeline.name,
+            host=platform.node(),
             process=process or os.getpid(),
             checkpoint=checkpoint,
             started_ms=now_ms,

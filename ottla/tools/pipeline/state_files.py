@@ -6,6 +6,7 @@ It is OTTLA_STATE_DIR, or `ottla` in XDG_STATE_HOME. A run of a name and a check
 import hashlib
 import json
 import os
+import platform
 import time
 from pathlib import Path
 
@@ -36,14 +37,16 @@ def read_all() -> list[PipelineStatus]:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     now_ms = time.time_ns() // 1_000_000
-    recent = (row for row in found if is_alive(row.process) or now_ms - row.at_ms < _KEPT_MS)
+    recent = (row for row in found if now_ms - row.at_ms < _KEPT_MS)
     return sorted(recent, key=lambda row: (row.pipeline, row.checkpoint))
 
 
-def is_alive(process: int) -> bool:
-    """Return True if a process of this machine runs."""
+def is_alive(run: PipelineStatus) -> bool:
+    """Return True unless the run's process is one of this machine and has ended."""
+    if run.host != platform.node():
+        return True
     try:
-        os.kill(process, 0)
+        os.kill(run.process, 0)
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):

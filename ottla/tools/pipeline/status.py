@@ -53,6 +53,7 @@ def _rows(run: PipelineStatus) -> list[dict[str, Any]]:
         "pipeline": run.pipeline,
         "state": state_of(run),
         "checkpoint": run.checkpoint,
+        "host": run.host,
         "process": run.process,
         "metrics": run.metrics,
         "error": run.error,
@@ -78,7 +79,7 @@ def _rows(run: PipelineStatus) -> list[dict[str, Any]]:
 
 def state_of(run: PipelineStatus) -> str:
     """Return the state of a run now."""
-    return run.state_now(time.time_ns() // 1_000_000, is_alive=is_alive(run.process))
+    return run.state_now(time.time_ns() // 1_000_000, is_alive=is_alive(run))
 
 
 def moment(time_ms: int) -> str | None:

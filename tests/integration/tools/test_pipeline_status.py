@@ -107,6 +107,11 @@ def test_a_pipeline_whose_process_was_killed_is_lost(run_alone: Any, state: Path
     (folder() / "damaged.json").write_text("{")
     (row,) = run_alone("pipeline", "list", "--output", "json").json
     assert row["state"] == "lost"
+    # The process of another machine with the same number is another one.
+    (path,) = (path for path in folder().iterdir() if path.name != "damaged.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "host": "elsewhere"}))
+    (row,) = run_alone("pipeline", "list", "--output", "json").json
+    assert (row["state"], row["host"]) == ("starting", "elsewhere")
     missing = run_alone("pipeline", "status", "early")
     assert missing.code == 1
     assert "no run of 'early' is known on this machine (known: late)" in missing.errors

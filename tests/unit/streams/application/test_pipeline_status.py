@@ -36,7 +36,7 @@ def test_a_run_without_a_last_word_is_lost(
 ) -> None:
     """Its process has ended, or does not write."""
     status = PipelineStatus(
-        pipeline="p", process=1, checkpoint="c", started_ms=0, at_ms=1000, state=state
+        pipeline="p", host="h", process=1, checkpoint="c", started_ms=0, at_ms=1000, state=state
     )
     assert status.state_now(1000 + silent_ms, is_alive=is_alive) == expected
 
@@ -45,6 +45,7 @@ def test_a_status_is_the_same_after_its_json() -> None:
     """Other documents are errors."""
     status = PipelineStatus(
         pipeline="p",
+        host="h",
         process=1,
         checkpoint="c",
         started_ms=0,
