@@ -5,13 +5,11 @@
 
 Records become columns without a Python object each, at millions per second; the whole range is held
 in memory. Needs the extra `ottla[arrow]`.
-
-Not done: TLS and SASL of `read_table`; `TopicView` and `read_table_of` read secured clusters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,9 +22,11 @@ from ottla.client.admin.offsets import (
     READ_UNCOMMITTED,
     list_offsets,
 )
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP
 from ottla.client.brokers import Brokers
+from ottla.client.config.names import Role
+from ottla.client.config.settings import Config, read_settings
 from ottla.client.fetcher import Fetcher, FetchSettings
+from ottla.client.security.options import security_of
 from ottla.wire.records.columnar import COLUMNS, ColumnDecoder
 
 Position = Literal["earliest", "latest"] | int | datetime | Mapping[int, int]
@@ -37,15 +37,33 @@ _TIMESTAMP = "timestamp"
 _ISOLATION_LEVELS = {"read_uncommitted": READ_UNCOMMITTED, "read_committed": READ_COMMITTED}
 
 
+class Selection(TypedDict, total=False):
+    """The part of a topic that `read_table` returns."""
+
+    columns: Sequence[str] | None
+    start: Position
+    end: Position
+    partitions: Iterable[int] | None
+    isolation: Isolation
+
+
+def open_brokers(bootstrap: str | None, config: Config) -> Brokers:
+    """Return connections by an address and the options of AdminClient, which may have the address.
+
+    Raises ConfigError for a wrong option.
+    """
+    address = {} if bootstrap is None else {"bootstrap_servers": bootstrap}
+    options = read_settings(Role.ADMIN, config, address).merged
+    client_id = str(options.get("client.id", "ottla"))
+    return Brokers(options["bootstrap.servers"], client_id=client_id, security=security_of(options))
+
+
 def read_table(
     topic: str,
     *,
-    bootstrap: str = DEFAULT_BOOTSTRAP,
-    columns: Sequence[str] | None = None,
-    start: Position = "earliest",
-    end: Position = "latest",
-    partitions: Iterable[int] | None = None,
-    isolation: Isolation = "read_uncommitted",
+    bootstrap: str | None = None,
+    config: Config = None,
+    **selection: Unpack[Selection],
 ) -> pa.Table:
     """Return the records of a topic from `start` up to, but not including, `end`, by partition.
 
@@ -54,19 +72,15 @@ def read_table(
     partition. A datetime as `start` is the first record at or after it; as `end` it leaves out the
     records from then on, whatever their order. Positions outside a partition mean its start or its
     end. `columns` is a subset of key, value, topic, partition, offset, timestamp, timestampType and
-    headers. Raises ApiError for a topic or partition that does not exist, ConfigError for an
-    invalid column or position, ClientError if no broker responds.
+    headers.
+
+    `config` has the options of AdminClient, for example for TLS and SASL; the default of
+    `bootstrap` is its bootstrap.servers, or localhost:9092. Raises ApiError for a topic or
+    partition that does not exist and for a login that is refused, ConfigError for an invalid
+    option, column or position, ClientError if no broker responds.
     """
-    with Brokers(bootstrap) as brokers:
-        return read_table_of(
-            brokers,
-            topic,
-            columns=columns,
-            start=start,
-            end=end,
-            partitions=partitions,
-            isolation=isolation,
-        )
+    with open_brokers(bootstrap, config) as brokers:
+        return read_table_of(brokers, topic, **selection)
 
 
 def read_table_of(

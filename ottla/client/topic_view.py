@@ -9,13 +9,10 @@ pandas, polars and DuckDB are the caller's: each takes the Arrow table without a
 from dataclasses import dataclass, field
 from typing import Any
 
-from ottla.client.arrow_table import DEFAULT_COLUMNS, read_table_of
-from ottla.client.brokers import Brokers
-from ottla.client.config.names import Role
-from ottla.client.config.settings import Config, read_settings
+from ottla.client.arrow_table import DEFAULT_COLUMNS, read_table
+from ottla.client.config.settings import Config
 from ottla.client.doors import open_door
 from ottla.client.records import html_table
-from ottla.client.security.options import security_of
 
 _SHOWN_ROWS = 20
 
@@ -35,13 +32,7 @@ class TopicView:
 
     def to_arrow(self, **arguments: Any) -> Any:
         """Return the records as a pyarrow.Table."""
-        address = {} if self.bootstrap is None else {"bootstrap_servers": self.bootstrap}
-        options = read_settings(Role.ADMIN, self.config, address).merged
-        client_id = str(options.get("client.id", "ottla"))
-        with Brokers(
-            options["bootstrap.servers"], client_id=client_id, security=security_of(options)
-        ) as brokers:
-            return read_table_of(brokers, self.topic, **arguments)
+        return read_table(self.topic, bootstrap=self.bootstrap, config=self.config, **arguments)
 
     def to_pandas(self, **arguments: Any) -> Any:
         """Return the records as a pandas.DataFrame; ImportError if pandas is not installed."""

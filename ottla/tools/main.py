@@ -103,6 +103,8 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         {
             "check": "Report all problems of a file.",
             "run": "Run a pipeline on Spark.",
+            "list": "List the pipelines of this machine.",
+            "status": "Show rates, lag and bad records of a pipeline.",
             "explain": "Describe a pipeline.",
         },
     ),
@@ -117,12 +119,13 @@ _NOUNS: dict[str, tuple[str, dict[str, str]]] = {
         },
     ),
     "generate": (
-        "Write files for Grafana, Prometheus and systemd.",
+        "Write files for Grafana, Prometheus, systemd and Kubernetes.",
         {
             "grafana-dashboard": "Write a Grafana dashboard.",
             "prometheus-config": "Write a configuration for Prometheus.",
             "alert-rules": "Write alert rules for Prometheus.",
-            "systemd": "Write a systemd unit for a broker.",
+            "systemd": "Write a systemd unit for a broker or a pipeline.",
+            "kubernetes": "Write Kubernetes manifests for a pipeline.",
         },
     ),
     "cluster": (

@@ -1,5 +1,6 @@
 """The console in Chromium with three brokers beside a second cluster, and with users of each role."""
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -82,6 +83,35 @@ def test_both_clusters_are_shown_and_one_may_only_be_read(page: Page) -> None:
     expect(page.get_by_role("link", name="Create a topic")).to_have_count(0)
     page.goto("/c/other/topics/elsewhere")
     expect(page.locator("summary", has_text="Delete the topic")).to_have_count(0)
+
+
+def test_the_chosen_cluster_stays_on_pages_of_no_cluster(page: Page) -> None:
+    """From the second cluster to Alerts, Audit, Users and Account, through forms, and back to it."""
+    page.goto("/c/other/topics")
+    chosen, side = page.locator("header summary").first, page.locator("nav.side")
+    for name in ("Alerts", "Audit", "Users"):
+        side.locator(f"a[href^='/{name.lower()}']").click()
+        expect(page).to_have_url(re.compile(f"/{name.lower()}"))
+        expect(chosen).to_contain_text("other")
+    page.get_by_label("Name", exact=True).fill("stays")
+    page.get_by_role("button", name="Create a user").click()
+    expect(page.get_by_role("row", name="stays")).to_be_visible()
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Audit").click()
+    page.get_by_label("Filter").fill("stays")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("main tbody tr").first).to_contain_text("stays")
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Alerts").click()
+    page.get_by_role("button", name="Silence", exact=True).click()
+    expect(page.get_by_role("status")).to_be_visible()
+    expect(chosen).to_contain_text("other")
+    page.locator("header").get_by_text("admin", exact=True).click()
+    page.get_by_role("link", name="Account").click()
+    expect(chosen).to_contain_text("other")
+    side.get_by_role("link", name="Topics").click()
+    expect(page).to_have_url(re.compile("/c/other/topics"))
+    expect(page.get_by_role("link", name="elsewhere")).to_be_visible()
 
 
 def test_the_tree_of_zookeeper_is_read(page: Page, watched: Watched) -> None:
@@ -215,7 +245,7 @@ def test_the_preferred_leader_is_elected_by_a_button(
 def test_partitions_and_the_timeline_show_a_dead_broker(
     page: Page, three: Cluster, watched: Watched
 ) -> None:
-    """The map marks its replicas, and the timeline the changes of ISR; later all are in sync."""
+    """The map marks its replicas, the timeline the changes of ISR, and it stays listed as absent."""
     page.goto("/c/local/topics/orders/partitions")
     expect(page.get_by_text("in sync", exact=True)).to_have_count(3)
     victim = next(broker for broker in three.brokers if broker != three.leader("orders"))
@@ -227,6 +257,11 @@ def test_partitions_and_the_timeline_show_a_dead_broker(
         missing = page.locator("td .badge.warn", has_text=str(victim))
         expect(missing.first).to_be_visible(timeout=30_000)
         expect(page.locator(".lane")).to_have_count(3 + 1 + 3)
+        for path in ("brokers", "overview"):
+            page.goto(f"/c/local/{path}")
+            row = page.locator("main tr", has_text="absent")
+            expect(row.locator("td").first).to_have_text(f"{victim} absent")
+            expect(row).to_contain_text("last seen")
     finally:
         three.restart(victim)
     page.goto("/c/local/topics/orders/partitions")

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import threading
 from html import unescape
 from pathlib import Path
@@ -182,6 +183,23 @@ def test_offsets_are_planned_changed_and_restored(admin: ConsoleSession, cluster
     typed = admin.post(path, "preview", {"strategy": "from-file", "at:orders:1": "3"})
     assert '<td class="n">3</td>' in typed.text
     assert admin.post(path, "execute", {"plan": "forged"}).status == 400
+
+
+def test_the_lag_after_a_deletion_of_offsets_is_marked(
+    admin: ConsoleSession, cluster: Cluster
+) -> None:
+    """The group may start at the beginning, or at the end: the preview shows the larger lag."""
+    commit(cluster, "forgets")
+    path = "/c/local/group/offsets?id=forgets"
+    plan = admin.post(path, "preview", {"strategy": "delete"}).text
+    assert re.findall(r'<td class="n">(≤ )?(\d+)</td><td></td></tr>', plan) == [
+        ("≤ ", str(RECORDS // 2)),
+        ("≤ ", str(RECORDS // 2)),
+    ]
+    number = plan.split('name="plan" value="')[1].split('"')[0]
+    admin.post(path, "execute", {"plan": number})
+    undo = admin.post(path, "preview-undo", {"plan": number}).text
+    assert undo.count('<td class="n">≤ ') == 2
 
 
 def committed(session: ConsoleSession) -> list[str]:

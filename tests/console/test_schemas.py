@@ -1,5 +1,6 @@
 """A console with a schema registry: values are shown, searched, in SQL, followed, and produced."""
 
+import html
 import json
 from collections.abc import Iterator
 
@@ -16,7 +17,12 @@ from ottla.operations.survey.connections import ClusterSettings
 from ottla.testing import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.console.session import PASSWORD, ConsoleSession
-from tests.unit.client.schemas.registered import register_avro, register_json, register_protobuf
+from tests.unit.client.schemas.registered import (
+    register_avro,
+    register_json,
+    register_json_with_reference,
+    register_protobuf,
+)
 
 pytestmark = pytest.mark.slow
 EVENT = '{"id": 7, "source": {"db": "shop"}, "at": "2026-01-31T12:00:00+00:00"}'
@@ -30,6 +36,7 @@ def registry() -> Iterator[FakeSchemaRegistry]:
         register_avro(running, "avro-value")
         register_protobuf(running, "proto-value")
         register_json(running, "city-value")
+        register_json_with_reference(running, "visit-value")
         yield running
 
 
@@ -43,6 +50,7 @@ def cluster(registry: FakeSchemaRegistry) -> Iterator[Cluster]:
             running.create_topic(topic)
             event = EVENT.replace("+00:00", "Z") if topic == "proto" else EVENT
             producer.produce(topic, values.write(f"{topic}-value", event))
+        running.create_topic("visit")
         running.create_topic("city")
         producer.produce("city", CITY)
         producer.flush(10)
@@ -139,6 +147,25 @@ def test_a_value_is_produced_with_the_latest_schema(
     again = admin.get(f"{page}?from=0:0").text
     data = SchemaValues(SchemaCatalogue(registry.url)).write("avro-value", EVENT)
     assert data.hex() in again
+
+
+def test_json_schema_with_references_is_shown_searched_and_produced(admin: ConsoleSession) -> None:
+    """A value has to match the schema and the one that it refers to."""
+    base = "/c/local/topics/visit"
+    value = '{"at": "noon", "city": {"id": 7, "city": "Praha"}}'
+    form = {"value": value, "value_format": "schema", "key_format": "null"}
+    sent = admin.post(f"{base}/produce", "send", form)
+    assert (sent.alert, sent.status) == ("", 200)
+    wrong = admin.post(f"{base}/produce", "send", {**form, "value": value.replace("7", "true")})
+    assert "$.city.id: True is not of type" in html.unescape(wrong.alert)
+    listed = admin.get(f"{base}/messages?where=%24.city.city+%3D%3D+%22Praha%22").text
+    assert "JSON, schema " in listed
+    assert "Praha" in listed
+    assert "Praha" in admin.get(f"{base}/messages/0/0").text
+    statement = "SELECT visit.city.city FROM visit"
+    assert ">Praha</td>" in admin.post("/c/local/sql", "run", {"sql": statement}).text
+    page = admin.get("/c/local/schema?id=visit-value").text
+    assert "id=city&amp;version=1" in page
 
 
 def test_masked_fields_of_decoded_values_stay_masked(

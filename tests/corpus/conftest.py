@@ -20,7 +20,11 @@ from tests.integration.tools.conftest import run_alone as run_alone
 @pytest.fixture(scope="session")
 def corpus() -> Iterator[Cluster]:
     """A broker with all topics, groups and transactions of the corpus."""
-    serving = {"metrics.listener": "127.0.0.1:0", "search.enable": "true"}
+    serving = {
+        "metrics.listener": "127.0.0.1:0",
+        "metrics.dialects": "jmx-exporter,kafka-exporter",
+        "search.enable": "true",
+    }
     options = {**CLUSTER_OPTIONS, **serving}
     with Cluster(options=options) as cluster, cluster.admin() as brokers:
         write_corpus(brokers)

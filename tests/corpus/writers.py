@@ -13,6 +13,7 @@ from ottla.console.fields import Fields
 from ottla.console.model.messages.browsing import read_message
 from ottla.console.model.producing import produce
 from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
+from ottla.console.web.routes import MAX_BODY_BYTES
 from tests.corpus.judges import Reading
 from tests.corpus.setting import PARTITIONS, Setting
 
@@ -60,9 +61,9 @@ def console_copy(at: Setting, topic: str, target: str, rows: Rows, folder: Path)
 
 
 def rest_produce(at: Setting, topic: str, target: str, rows: Rows, folder: Path) -> Rows:
-    """Produce every fifth record in hexadecimal."""
-    at.cluster.create_topic(target)
-    some = rows[::5]
+    """Produce every fifth record in hexadecimal; all of the topic of sizes that a request holds."""
+    at.cluster.create_topic(target, config=_LARGE)
+    some, written = rows if topic == "corpus-sizes" else rows[::5], []
     for row in some:
         request = {
             "topic": target,
@@ -76,9 +77,14 @@ def rest_produce(at: Setting, topic: str, target: str, rows: Rows, folder: Path)
             ],
         }
         path = f"/api/v1/clusters/local/topics/{target}/messages"
-        response = at.call(path, json.dumps({"request": request}))
+        body = json.dumps({"request": request})
+        response = at.call(path, body)
+        if len(body) > MAX_BODY_BYTES:
+            assert (response.status, "bytes at most" in response.text) == (413, True)
+            continue
         assert response.status == 200, response.text
-    return some
+        written.append(row)
+    return written
 
 
 def send_again(at: Setting, topic: str, target: str, rows: Rows, folder: Path) -> Rows:

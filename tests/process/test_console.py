@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from ottla.testing.process import COMMAND, run_command
+from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.certificates import self_signed
 from tests.console.session import ConsoleSession
+from tests.unit.client.schemas.registered import register_avro
 
 pytestmark = pytest.mark.slow
 
@@ -100,6 +102,25 @@ def test_a_taken_port_stops_the_start_before_the_broker(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "choose another port with --console-port" in done.stderr.decode()
     assert not (tmp_path / "data").exists()
+
+
+def test_the_console_beside_the_broker_has_a_schema_registry(tmp_path: Path) -> None:
+    """The subjects of the registry are a page, and an address that is none is refused."""
+    with FakeSchemaRegistry() as registry:
+        register_avro(registry, "orders-value")
+        address = ("--console-schema-registry", registry.url)
+        arguments = ["up", "--port", "0", "--console", "--console-port", "0", *address]
+        with started(*arguments, "--data", str(tmp_path / "data")) as process:
+            url, password = read_address(process)
+            session = ConsoleSession(url)
+            session.login("admin", password)
+            session.post("/account", "password", {"old": password, "new": _OWN, "again": _OWN})
+            assert ">orders-value</a>" in session.get("/c/local/schemas").text
+    words = ["up", "--port", "0", "--console-schema-registry", "localhost:8081"]
+    for refused, reason in ((words, "add --console"), ([*words, "--console"], "is not an address")):
+        done = run_command(*refused, "--data", str(tmp_path / "other"))
+        assert done.returncode == 1
+        assert reason in done.stderr.decode()
 
 
 def test_the_console_logs_in_to_a_broker_without_a_plain_listener(tmp_path: Path) -> None:

@@ -63,6 +63,7 @@ TOOLS: Mapping[str, Tool] = {
     "prometheus": Tool(programs("prometheus"), "apt-get install prometheus"),
     "promtool": Tool(programs("promtool"), "apt-get install prometheus"),
     "strace": Tool(programs("strace"), "apt-get install strace"),
+    "systemd-analyze": Tool(programs("systemd-analyze"), "apt-get install systemd"),
     # The jars inside PySpark.
     "zookeeper": Tool(
         _zookeeper, "apt-get install openjdk-17-jre-headless; pip install 'ottla[spark]'"

@@ -1,6 +1,7 @@
 """Values of a pipeline's sources that cannot be read, tombstones, and where a source starts."""
 
 import json
+import time
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -14,6 +15,7 @@ from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.spark.pipelines.run import PipelineRun, RunSettings, start
 from ottla.streams.spark.query.failures import QueryError
 from ottla.testing.cluster import Cluster
+from ottla.tools.pipeline.reporting import sink_statuses
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.slow, pytest.mark.alone]
 
@@ -102,6 +104,9 @@ def test_bad_records_are_counted_and_left_out(
     run = _run("bad-skip", "bad_records: skip", spark, filled, tmp_path)
     assert _numbers(filled, "bad-skip") == {"0": 1, "2": None, "6": 3}
     assert run.sinks["out"].bad_records == 4
+    (status,) = sink_statuses(_pipeline("bad-skip", "bad_records: skip"), run.sinks)
+    assert (status.records, status.skipped, status.dead_letters, status.lag) == (7, 4, 0, 0)
+    assert abs(status.batch_ended_ms / 1000 - time.time()) < 120
     assert "sink out: left out 4 bad records of rows" in caplog.text
 
 
@@ -110,7 +115,9 @@ def test_bad_records_go_to_a_topic(spark: SparkSession, filled: Cluster, tmp_pat
     # The records keep their times, which are older than the default retention.
     filled.create_topic("bad-letters", partitions=1, config={"retention.ms": "-1"})
     options = "bad_records: {topic: bad-letters}, tombstones: skip, start: {bad-in: {0: 1}}"
-    _run("bad-rest", options, spark, filled, tmp_path)
+    run = _run("bad-rest", options, spark, filled, tmp_path)
+    counts = {row.sink: row for row in sink_statuses(_pipeline("bad-rest", options), run.sinks)}
+    assert (counts["out"].skipped, counts["out"].dead_letters) == (0, 4)
     assert _numbers(filled, "bad-rest") == {"6": 3}
     letters = _records(filled, "bad-letters")
     assert [letter["value"] for letter in letters] == [_VALUES[n] for n in (1, 3, 4, 5)]

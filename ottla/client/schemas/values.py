@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from ottla.client.doors import open_door
 from ottla.client.errors import SerializationError
@@ -42,7 +42,11 @@ class ValueCodec(Protocol):
 
 
 class JsonSchemaValues:
-    """Values of a JSON Schema, which are JSON already. They are not validated."""
+    """Values of a JSON Schema, which are JSON already. A value that is written has to match it."""
+
+    def __init__(self, resolved: ResolvedSchema | None = None) -> None:
+        self._resolved = resolved
+        self._validate: Callable[[Any], None] | None = None
 
     def to_json(self, data: bytes) -> str:
         """Return the text as it was written."""
@@ -54,12 +58,31 @@ class JsonSchemaValues:
         return text
 
     def from_json(self, text: str) -> bytes:
-        """Return the text, if it is JSON."""
+        """Return the text, if it is JSON that matches the schema."""
         try:
-            json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise SerializationError(f"the text is not JSON: {error}") from error
+        if self._resolved is not None:
+            self._validate = self._validate or _validator(self._resolved)
+            self._validate(value)
         return text.encode()
+
+
+def _validator(resolved: ResolvedSchema) -> Callable[[Any], None]:
+    """Return a function that raises SerializationError for a value that does not match."""
+    try:
+        schema = json.loads(resolved.schema.text)
+        references = {name: json.loads(other.text) for name, other in resolved.references}
+        if not isinstance(schema, dict):
+            return lambda value: None
+        door = open_door("ottla.client.serdes.json_validation", "jsonschema", "ottla[json-schema]")
+    except ValueError as error:
+        raise SerializationError(f"the JSON Schema is not JSON: {error}") from error
+    except ImportError as error:
+        raise SerializationError(str(error)) from error
+    validate: Callable[[Any], None] = door.validator_of(schema, "the JSON Schema", references)
+    return validate
 
 
 class SchemaValues:
@@ -156,7 +179,7 @@ def _codec_of(resolved: ResolvedSchema) -> ValueCodec:
             door = open_door("ottla.client.schemas.protobuf_values", "google", "ottla[protobuf]")
             codec = door.ProtobufValues(resolved)
         case "JSON":
-            codec = JsonSchemaValues()
+            codec = JsonSchemaValues(resolved)
         case kind:
             raise SerializationError(f"schemas of the kind {kind!r} are not known here")
     return codec

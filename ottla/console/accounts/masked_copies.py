@@ -1,6 +1,7 @@
 """Copies of topics, which have the masking rules of the topics that they copy."""
 
 from dataclasses import replace
+from enum import Enum, auto
 from functools import partial
 
 from ottla.console.accounts.masking import Masking
@@ -11,13 +12,28 @@ from ottla.operations.mirror.once import RecordCopy, copy_topic
 from ottla.operations.survey.connections import ClusterConnection
 
 
+class RecordChoice(Enum):
+    """The records that a copy has."""
+
+    NONE = auto()
+    COMMITTED = auto()
+    ALL = auto()
+
+    @classmethod
+    def of(cls, *, with_records: bool, is_read_committed: bool) -> "RecordChoice":
+        """Return the choice of a form or a call."""
+        if not with_records:
+            return cls.NONE
+        return cls.COMMITTED if is_read_committed else cls.ALL
+
+
 def copy_masked(
     connection: ClusterConnection,
     reader: Reader,
     masking: Masking,
     source: str,
     target: str,
-    with_records: bool,
+    chosen: RecordChoice,
 ) -> Change:
     """Copy a topic for a user, and its masking rules before the first record.
 
@@ -29,7 +45,10 @@ def copy_masked(
         counts.append(masking.follow(source, target))
 
     permit = partial(require_unmasked, reader.rules, purpose="copy its records")
-    records = RecordCopy(permit, follow) if with_records else None
-    change = copy_topic(connection, source, target, records)
+    is_read_committed = chosen is RecordChoice.COMMITTED
+    records = RecordCopy(permit, follow, is_read_committed=is_read_committed)
+    change = copy_topic(
+        connection, source, target, None if chosen is RecordChoice.NONE else records
+    )
     count = sum(counts)
     return replace(change, notes=(*change.notes, f"{count} masking rules")) if count else change

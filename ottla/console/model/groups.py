@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ottla.base.lag.uncommitted import uncommitted_keys
 from ottla.client.admin import groups as admin
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.operations.changes import Change, require_confirmation
 from ottla.operations.lag.ages import UNKNOWN, Age, ages_of
-from ottla.operations.lag.uncommitted import uncommitted_keys
 from ottla.operations.offsets import groups as group_changes
 from ottla.operations.survey import groups as requests
 from ottla.operations.survey.connections import ClusterConnection

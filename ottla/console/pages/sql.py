@@ -27,6 +27,7 @@ def show(view: View) -> Mapping[str, Any]:
     return {
         "is_available": is_available(),
         "sql": view.form.get("sql") or view.query.text("sql"),
+        "uncommitted": view.form.is_checked("uncommitted"),
         "running": view.console.queries.running(user),
         "running_id": view.console.queries.running_id(user),
         "limits": view.console.queries.limits,
@@ -39,7 +40,13 @@ def run(view: View) -> Done:
     """Run the statement and show its result."""
     queries, reader = view.console.queries, view.reader
     sql, query_id = view.form.get("sql", ""), view.form.text("query_id")
-    result = queries.run(view.cluster, reader, sql, query_id=query_id)
+    result = queries.run(
+        view.cluster,
+        reader,
+        sql,
+        query_id=query_id,
+        is_read_committed=not view.form.is_checked("uncommitted"),
+    )
     if not view.may_still_read(reader):
         raise QueryRejected("your rights have changed while the query was running: run it again")
     return Done(data=_shown(result))
@@ -98,6 +105,7 @@ def _shown(result: QueryResult | None) -> dict[str, Any]:
         return {"result": None}
     return {
         "sql": result.sql,
+        "uncommitted": not result.is_read_committed,
         "result": result,
         "rows": result.rows[:_SHOWN],
         "numbers": [column.type in _NUMBERS for column in result.columns],

@@ -52,6 +52,7 @@ class _Running:
 
     sql: str
     query_id: str = ""
+    is_read_committed: bool = True
     reason: str = ""
     reader: Reader | None = None
     partial: PartialResult | None = None
@@ -97,16 +98,21 @@ class Queries:
         sql: str,
         *,
         query_id: str = "",
+        is_read_committed: bool = True,
     ) -> QueryResult:
         """Run a statement, and keep its result for downloads in the session of the reader.
 
-        `query_id`, which the caller chooses, names the query to `cancel`. QueryBusy if another one
+        `query_id`, which the caller chooses, names the query to `cancel`. Records of open and
+        aborted transactions are left out unless `is_read_committed` is False.
+
+        QueryBusy if another one
         of the user runs, QueryRejected if it cannot be run or is cancelled.
         """
         self._check(sql)
         if len(query_id) > _ID_LENGTH:
             raise QueryRejected(f"the id of a query has {_ID_LENGTH} characters at most")
-        running, user = _Running(sql, query_id, reader=reader), reader.user
+        running = _Running(sql, query_id, is_read_committed, reader=reader)
+        user = reader.user
         with self._lock:
             if query_id and self._cancelled.get(user) == query_id:
                 raise QueryRejected(_CANCELLED)
@@ -228,6 +234,7 @@ class Queries:
             answer["is_cut"],
             tuple(topics),
             self._clock.monotonic() - started,
+            running.is_read_committed,
         )
         return StoredResult(reader, result, parquet)
 
@@ -303,6 +310,7 @@ class Queries:
                 self.limits,
                 user.rules,
                 running.is_stopped,
+                running.is_read_committed,
             )
             for table in tables
         ]

@@ -69,6 +69,7 @@ class TopicReader:
     limits: QueryLimits
     masking: tuple[MaskingRule, ...]
     cancelled: Callable[[], bool]
+    is_read_committed: bool = True
     _records: int = field(init=False, default=0)
     _total: int = field(init=False, default=0)
     _bytes: int = field(init=False, default=0)
@@ -85,6 +86,7 @@ class TopicReader:
             until_ms=times.end_ms,
             conditions=self.needed.conditions(),
             text_limit=self.limits.text_length,
+            is_read_committed=self.is_read_committed,
             masking=self.masking,
         )
         lows, highs, _ = search_bounds(self.connection, request)

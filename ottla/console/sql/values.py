@@ -63,7 +63,8 @@ class TopicRead:
 class QueryResult:
     """A result: numbers and truth values as they are, everything else as text.
 
-    `is_cut` if there are more rows than the limit.
+    `is_cut` if there are more rows than the limit. `is_read_committed` is False if records of open
+    and aborted transactions count.
     """
 
     sql: str
@@ -72,6 +73,7 @@ class QueryResult:
     is_cut: bool
     topics: tuple[TopicRead, ...]
     elapsed_s: float
+    is_read_committed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,8 @@
 matching offsets; resume at the last of them.
 
 `ottla topic copy`, `kafka-mirror-maker` and the console run this loop; a `mirror` sink on Spark
-shares `routes` and `targets`. Committed records only are copied, up to the end at the start of the
-copy unless it follows.
+shares `routes` and `targets`. Records are copied up to the end at the start of the copy unless it
+follows; records of open and aborted transactions only on request.
 
 At least once by default: the points are stored after the records were acknowledged. With
 `exactly_once`, records and points are written in one transaction, and a second mirror of the same
@@ -77,6 +77,7 @@ class MirrorSettings:
     one source of which one fences the others; default: the mirrors of the same topics.
     `has_points`: keep the position on the target, which `exactly_once` needs. `patience_s`: how
     long a copy waits for records of brokers that do not respond (default: without limit).
+    `is_read_committed`: leave out records of open and aborted transactions.
     `bytes_per_s`: how much is copied at most, on average, in bytes of keys, values and headers.
     """
 
@@ -92,6 +93,7 @@ class MirrorSettings:
     has_points: bool = True
     patience_s: float = math.inf
     bytes_per_s: int | None = None
+    is_read_committed: bool = True
     consumer: Mapping[str, str] = field(default_factory=dict)
     producer: Mapping[str, str] = field(default_factory=dict)
 
@@ -283,15 +285,17 @@ class Mirror:
             if end.anchor is Anchor.TIME:
                 self._note(_ENDS_AT_TIME)
             return resolve(self._source, keys, end)
+        is_committed = self._settings.is_read_committed
         ends = offsets.list_offsets(
             self._source,
             dict.fromkeys(keys, offsets.LATEST),
-            isolation_level=offsets.READ_COMMITTED,
+            isolation_level=offsets.READ_COMMITTED if is_committed else offsets.READ_UNCOMMITTED,
         )
         return {key: row.offset for key, row in ends.items()}
 
     def _open_consumer(self) -> RecordConsumer:
-        properties = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        level = "read_committed" if self._settings.is_read_committed else "read_uncommitted"
+        properties = {"isolation.level": level, "auto.offset.reset": "earliest"}
         if not self._settings.follow:
             properties["fetch.wait.max.ms"] = "10"
         properties |= {**self._source.settings, **self._settings.consumer}

@@ -34,13 +34,15 @@ class RecordCopy:
 
     `permit` raises an error if the user may not read all records of a topic. `before` is called
     when the target exists, before its first record. `advance` receives numbers of copied records;
-    `cancelled` is polled.
+    `cancelled` is polled. Records of open and aborted transactions are left out unless
+    `is_read_committed` is False.
     """
 
     permit: Callable[[str], None]
     before: Callable[[], None]
     advance: Callable[[int], None] = ignore
     cancelled: Callable[[], bool] = never
+    is_read_committed: bool = True
 
 
 def copy_topic(
@@ -89,12 +91,15 @@ def _copy_records(
     timeout_ms = str(int(connection.timeout_s * 1000))
     settings = MirrorSettings(
         has_points=False,
+        is_read_committed=records.is_read_committed,
         patience_s=_patience_s(connection),
         producer={**_PRODUCER, "delivery.timeout.ms": timeout_ms},
     )
     notes: list[str] = []
     mirror = Mirror(brokers, brokers, [route], settings, notes.append)
     mirror.run(_Stop(connection, records.cancelled), records.advance)
+    if not records.is_read_committed:
+        notes.append("also uncommitted records")
     return [f"{mirror.copied} records" + (", cancelled" if records.cancelled() else ""), *notes]
 
 

@@ -58,7 +58,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class OffsetDifference:
-    """A partition before and after the reset; None is no committed offset.
+    """A partition before and after the reset; None is no committed offset: then the lag counts from
+    the beginning, where a group without a commit may start.
 
     `note` is empty, or says why the target differs from the request ("offset 7 is before its first
     record; using 120").
@@ -70,8 +71,8 @@ class OffsetDifference:
     after: int | None
     start_offset: int
     end_offset: int
-    lag_before: int | None
-    lag_after: int | None
+    lag_before: int
+    lag_after: int
     note: str = ""
 
     @property
@@ -82,7 +83,9 @@ class OffsetDifference:
 
 @dataclass(frozen=True, slots=True)
 class OffsetPlan:
-    """A dry run: all differences, also of unchanged partitions; `obstacle` is empty if it can run."""
+    """A dry run: all differences, also of unchanged partitions, and of those without a commit that
+    a reset leaves alone. `obstacle` is empty if it can run.
+    """
 
     group_id: str
     strategy: Strategy
@@ -185,12 +188,20 @@ def _difference(
         after=after,
         start_offset=bound.start,
         end_offset=bound.end,
-        lag_before=None if before is None else max(0, bound.end - before),
-        lag_after=None if after is None else bound.end - after,
+        lag_before=_lag(before, bound),
+        lag_after=_lag(after, bound),
         note=note,
     )
 
 
+def _lag(offset: int | None, bound: Bounds) -> int:
+    return max(0, bound.end - (bound.start if offset is None else offset))
+
+
 def notes_of(differences: Iterable[OffsetDifference]) -> list[str]:
     """Return a sentence for each partition that does not contain the requested offset. Pure."""
-    return [f"{row.topic}-{row.partition}: {row.note}." for row in differences if row.note]
+    return [
+        f"{row.topic}-{row.partition}: {row.note}."
+        for row in differences
+        if row.note and row.after is not None
+    ]

@@ -1,8 +1,11 @@
 """Resets of a group's offsets: the plan, its execution and its undo."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.base.lag.uncommitted import uncommitted_keys
 from ottla.client.admin.offsets import (
     CommittedOffset,
     commit_offsets,
@@ -13,7 +16,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.config.durations import parse_duration
 from ottla.operations.changes import Change
 from ottla.operations.numbers import whole_number
-from ottla.operations.offsets.groups import IDLE_STATES, obstacle_of, state_of
+from ottla.operations.offsets.groups import IDLE_STATES, describe_group, obstacle_of, state_of
 from ottla.operations.offsets.plans import (
     Key,
     OffsetDifference,
@@ -26,6 +29,7 @@ from ottla.operations.offsets.plans import (
     read_bounds,
 )
 
+_NO_COMMIT = "no commit, and not changed: name the topic to reset it, too"
 _BY_MEMBERS = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION})
 _AMOUNTS = {
     Strategy.TO_OFFSET: "offset",
@@ -81,8 +85,33 @@ def plan_reset(brokers: Brokers, request: ResetRequest, now_ms: int) -> OffsetPl
     rows = plan_partitions(
         brokers, request, _select(brokers, request, current), current, now_ms=now_ms
     )
+    if not (request.topics or request.partitions or request.offsets):
+        rows += _unread(brokers, request.group_id, current)
     obstacle = obstacle_of(brokers, request.group_id)
     return OffsetPlan(request.group_id, request.strategy, rows, obstacle, now_ms)
+
+
+def _unread(
+    brokers: Brokers, group_id: str, current: Mapping[Key, int]
+) -> tuple[OffsetDifference, ...]:
+    """Return the partitions that the group reads without a commit; the plan leaves them alone.
+
+    As in Apache Kafka, a reset without topics is of the committed partitions.
+    """
+    try:
+        group = describe_group(brokers, group_id)
+    except ApiError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return ()
+    assigned = {key for member in group.members for key in member.assignment}
+    topics = {topic for topic, _ in (*current, *assigned)}
+    leaders = brokers.retry(lambda: brokers.known_leaders(topics, skips_unknown=True))
+    sizes = Counter(topic for topic, _ in leaders)
+    missing = uncommitted_keys(current, assigned, sizes, group.protocol_type)
+    bounds = read_bounds(brokers, [key for key in missing if leaders[key] >= 0])
+    rows = plan_differences(Strategy.DELETE, bounds=bounds, current={}, offsets={})
+    return tuple(replace(row, note=_NO_COMMIT) for row in rows)
 
 
 def execute(brokers: Brokers, plan: OffsetPlan, *, cluster: str = "") -> Change:

@@ -3,25 +3,23 @@
 The coordinator of a group reports it, so that each group has one reporter in the cluster. The
 coordinator asks other leaders for the high watermarks of their partitions. Names are
 kafka_exporter's, and kafka-lag-exporter's for the lag in seconds; that exporter estimates it, here
-it is the age of the first record that the group has not consumed.
+it is the age of the first record that the group has not consumed. The lag of a partition without
+a commit counts from its beginning; its committed offset is -1, or absent from kafka-lag-exporter's.
 """
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ottla.base.errors import ProtocolError
 from ottla.coordinators.groups.service import GroupCoordinator
 from ottla.metrics.beans import Beans, Measurement, Properties
 from ottla.metrics.exposition import Family, Sample, gauge, labels
 from ottla.server.context import Broker
-from ottla.server.lag.ends import high_watermarks
+from ottla.server.lag.ends import high_watermarks, log_starts
 from ottla.server.lag.questions import Leaders, PartitionKey
 from ottla.server.lag.times import RecordTimes
+from ottla.server.lag.uncommitted import Owner, members_of, uncommitted_of
 from ottla.server.monitoring.sources import Pace
-from ottla.wire.consumer_protocol import PROTOCOL_TYPE, decode_assignment
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 _manager = Beans("kafka.coordinator.group", "GroupMetadataManager")
@@ -46,29 +44,23 @@ _CONSUMER_GROUPS = _coordinator.attribute(
     "consumer-group-count", "Groups of the consumer protocol (KIP-848), by state."
 )
 _CONSUMER_STATES = ("Empty", "Assigning", "Reconciling", "Stable", "Dead")
-_DESCRIBE_VERSION = 5
-# Groups of KIP-848 are described by a separate API.
 _CONSUMER = "consumer"
 _CLASSIC = "classic"
 _UNKNOWN_LAG = -1
 
 
-class Owner(NamedTuple):
-    """The member that consumes a partition."""
-
-    host: str = ""
-    consumer_id: str = ""
-    client_id: str = ""
-
-
 class Committed(NamedTuple):
-    """A committed offset; `end` is the high watermark, None if it is unknown."""
+    """A position of a group: the committed offset, or where the partition begins without one.
+
+    `end` is the high watermark, None if it is unknown.
+    """
 
     group: str
     topic: str
     partition: int
     offset: int
     end: int | None
+    is_committed: bool = True
 
     @property
     def lag(self) -> int:
@@ -107,67 +99,38 @@ async def collect(broker: Broker, leaders: Leaders, pace: Pace) -> Groups:
     """Return the groups of this coordinator with the ends of the partitions that they consume."""
     groups = broker.groups
     offsets: list[tuple[str, PartitionKey, int]] = []
+    known: defaultdict[str, set[PartitionKey]] = defaultdict(set)
     for group_id, of_group in groups.committed_offsets():
         for partition, committed in list(of_group.items()):
             await pace.rest()
             offsets.append((group_id, partition, committed.offset))
-    partitions = {partition for _, partition, _ in offsets}
-    ends = await high_watermarks(broker.image, broker.replicas, leaders, partitions)
-    rows = [
-        Committed(group, *partition, offset, ends.get(partition))
-        for group, partition, offset in offsets
-    ]
+            known[group_id].add(partition)
     listed = groups.list_groups(ListGroupsRequest()).groups
     members: dict[str, int] = {}
     owners: dict[tuple[str, str, int], Owner] = {}
     for group in listed:
         await pace.rest_if_due()
-        described = _members(groups, group)
+        described = members_of(groups, group)
         if described is not None:
             members[group.group_id] = len(described)
             for owner, owned in described:
                 owners |= {(group.group_id, *partition_key): owner for partition_key in owned}
-    return Groups(listed, rows, members, owners)
-
-
-def _members(
-    groups: GroupCoordinator, group: ListedGroup
-) -> list[tuple[Owner, list[PartitionKey]]] | None:
-    """Return the members of a group, and their partitions; None while it is being changed."""
-    if group.group_type == _CONSUMER:
-        description = groups.describe_consumer_group(group.group_id)
-        if isinstance(description, asyncio.Future):
-            return None
-        return [
-            (
-                Owner(member.client_host, member.member_id, member.client_id),
-                [
-                    (topic.topic_name, partition)
-                    for topic in member.assignment.topic_partitions
-                    for partition in topic.partitions
-                ],
-            )
-            for member in description.members
-        ]
-    request = DescribeGroupsRequest(groups=[group.group_id])
-    (described,) = groups.describe_groups(request, api_version=_DESCRIBE_VERSION).groups
-    is_consumer = described.protocol_type == PROTOCOL_TYPE
-    return [
-        (
-            Owner(member.client_host, member.member_id, member.client_id),
-            _assigned(member.member_assignment) if is_consumer else [],
-        )
-        for member in described.members
+    missing = await uncommitted_of(broker.image, listed, known, owners, pace.rest_if_due)
+    keys = {partition for _, partition, _ in offsets} | {partition for _, partition in missing}
+    ends = await high_watermarks(broker.image, broker.replicas, leaders, keys)
+    starts = await log_starts(
+        broker.image, broker.replicas, leaders, {partition for _, partition in missing}
+    )
+    rows = [
+        Committed(group, *partition, offset, ends.get(partition))
+        for group, partition, offset in offsets
     ]
-
-
-def _assigned(assignment: bytes) -> list[PartitionKey]:
-    try:
-        assigned = decode_assignment(assignment).assigned_partitions if assignment else []
-    except ProtocolError:
-        # A consumer with an assignor of its own may send anything.
-        return []
-    return [(topic.topic, partition) for topic in assigned for partition in topic.partitions]
+    rows += [
+        Committed(group, *partition, starts[partition], ends.get(partition), is_committed=False)
+        for group, partition in missing
+        if partition in starts
+    ]
+    return Groups(listed, rows, members, owners)
 
 
 # -- kafka_exporter -------------------------------------------------------------------------------
@@ -191,17 +154,23 @@ def exported(groups: Groups) -> list[Family]:
     return [
         gauge(f"{prefix}members", "Members.", members),
         gauge(
-            f"{prefix}current_offset", "Committed offset.", ((at, row.offset) for at, row in rows)
+            f"{prefix}current_offset",
+            "Committed offset; -1 without one.",
+            ((at, row.offset if row.is_committed else -1) for at, row in rows),
         ),
         gauge(
             f"{prefix}lag",
-            "Records between the committed offset and the high watermark; -1 if unknown.",
+            "Records between the committed offset, or the beginning of the partition without one, "
+            "and the high watermark; -1 if unknown.",
             ((at, row.lag) for at, row in rows),
         ),
         gauge(
             f"{prefix}current_offset_sum",
             "Committed offsets of a topic.",
-            ((at, sum(row.offset for row in committed)) for at, committed in totals),
+            (
+                (at, sum(row.offset for row in committed if row.is_committed))
+                for at, committed in totals
+            ),
         ),
         gauge(
             f"{prefix}lag_sum",
@@ -253,7 +222,11 @@ def lag_exporter(broker: Broker, groups: Groups) -> list[Family]:
     prefix = "kafka_consumergroup_group_"
     cluster = broker.cluster_id
     return [
-        gauge(f"{prefix}offset", "Committed offset.", ((at, row.offset) for at, row in rows)),
+        gauge(
+            f"{prefix}offset",
+            "Committed offset.",
+            ((at, row.offset) for at, row in rows if row.is_committed),
+        ),
         gauge(
             f"{prefix}lag", "Lag in records.", ((at, row.lag) for at, row in rows if row.lag >= 0)
         ),

@@ -14,9 +14,11 @@ from ottla.base.files import FileSystem
 from ottla.cluster.image import NO_LEADER
 from ottla.replication.partition import Partition
 from ottla.server.context import Broker
+from ottla.server.lag.uncommitted import members_of, uncommitted_of
 from ottla.server.search import rows
 from ottla.server.search.chunks import as_api_error, read_chunk
 from ottla.server.search.scan import BODY_BYTES_MAX
+from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records.records import NextRecord, next_record
 
 # One batch is enough in most cases, and at least one is read.
@@ -24,12 +26,15 @@ _CHUNK_BYTES = 4 * 1024
 
 
 class GroupPosition(NamedTuple):
-    """A position in a partition; `group` is None if the caller named the position."""
+    """A position in a partition; `group` is None if the caller named the position.
+
+    `offset` is None without a commit: the group may start at the beginning.
+    """
 
     group: str | None
     topic: str
     partition: int
-    offset: int
+    offset: int | None
 
 
 class LagReport:
@@ -50,16 +55,40 @@ class LagReport:
     async def stream(self) -> AsyncGenerator[bytes, None]:
         """Yield a row for each partition of a group, or for each position."""
         count = 0
-        for group in sorted(
-            set(self._groups) - {position.group for position in self._all_positions()}
-        ):
+        positions = [*self._committed(), *await self._uncommitted()]
+        # Named positions first, in the order of the request.
+        positions.sort(
+            key=lambda row: () if row.group is None else (row.group, row.topic, row.partition)
+        )
+        for group in sorted(set(self._groups) - {position.group for position in positions}):
             yield rows.line("elsewhere", group=group)
-        for position in list(self._all_positions()):
+        for position in positions:
             count += 1
             yield await self._row(position)
         yield rows.line("end", now=self._broker.clock.time_ms(), rows=count)
 
-    def _all_positions(self) -> Iterator[GroupPosition]:
+    async def _uncommitted(self) -> list[GroupPosition]:
+        """Return the partitions that the groups read without a commit."""
+        if self._positions and not self._groups:
+            return []
+        groups = self._broker.groups
+        listed = [
+            group
+            for group in groups.list_groups(ListGroupsRequest()).groups
+            if not self._groups or group.group_id in self._groups
+        ]
+        known = {name: list(offsets) for name, offsets in groups.committed_offsets()}
+        owners = [
+            (group.group_id, *key)
+            for group in listed
+            for _, keys in members_of(groups, group) or ()
+            for key in keys
+        ]
+        rest = partial(self._broker.clock.sleep, 0)
+        missing = await uncommitted_of(self._broker.image, listed, known, owners, rest)
+        return [GroupPosition(group, topic, number, None) for group, (topic, number) in missing]
+
+    def _committed(self) -> Iterator[GroupPosition]:
         for topic, partition, offset in self._positions:
             yield GroupPosition(None, topic, partition, offset)
         if self._positions and not self._groups:
@@ -87,7 +116,9 @@ class LagReport:
             is_here = state.leader == self._broker.node_id
             return rows.line("lag", **fields, leader=NO_LEADER if is_here else state.leader)
         try:
-            return rows.line("lag", **fields, **await self._measure(partition, position.offset))
+            start = partition.log.log_start_offset
+            offset = start if position.offset is None else position.offset
+            return rows.line("lag", **fields, **await self._measure(partition, offset))
         except (ApiError, StorageError) as error:
             return rows.line("lag", **fields, error=as_api_error(error).code.name)
 

@@ -4,7 +4,7 @@ import platform
 import re
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
@@ -67,22 +67,19 @@ def read_dropped(address: str) -> dict[str, int]:
     return {task: int(count) for task, count in _SAMPLE.findall(text)}
 
 
-class MetricsServer:
-    """An HTTP server for the metrics of an application.
+class MetricsEndpoint:
+    """An HTTP server for metrics, which `families` returns at each scrape.
 
     `listener` is host:port; port 0 selects a free port.
     """
 
-    def __init__(
-        self, listener: str, application_id: str, progress: Callable[[], Progress]
-    ) -> None:
+    def __init__(self, listener: str, families: Callable[[], Iterable[Family]]) -> None:
         host, _, port = listener.rpartition(":")
         if not host or not is_port(port):
             raise ConfigError(f"metrics_listener cannot be {listener!r}: write it as host:port.")
         self._listener = host.strip("[]"), int(port)
         self._names = HostNames([self._listener[0], platform.node()], [])
-        self._application_id = application_id
-        self._progress = progress
+        self._families = families
         self._server: ThreadingHTTPServer | None = None
 
     def start(self) -> str:
@@ -109,7 +106,16 @@ class MetricsServer:
             server.server_close()
 
     def _text(self) -> str:
-        return "".join(render(families(self._application_id, self._progress())))
+        return "".join(render(self._families()))
+
+
+class MetricsServer(MetricsEndpoint):
+    """An HTTP server for the metrics of an application."""
+
+    def __init__(
+        self, listener: str, application_id: str, progress: Callable[[], Progress]
+    ) -> None:
+        super().__init__(listener, lambda: families(application_id, progress()))
 
 
 class _Server(ThreadingHTTPServer):

@@ -51,6 +51,7 @@ class LocalConsole:
     # The name of the brokers' listener that it uses, and its options of a client there.
     broker_listener: str
     client_options: Mapping[str, str] = field(repr=False)
+    schema_registry: str = ""
     _thread: threading.Thread | None = field(default=None, init=False)
     _console: Any = field(default=None, init=False)
 
@@ -79,6 +80,7 @@ class LocalConsole:
             zookeeper=facts.zookeeper,
             zookeeper_login=facts.zookeeper_login,
             http_urls=facts.http_urls,
+            schema_registry=self.schema_registry,
         )
         self._console = load(_MODULE, "LocalConsoleServer")(
             options(self.listener, self.data, self.host, self.is_read_only, self.is_insecure),
@@ -97,7 +99,10 @@ def open_local_console(
     it can use no listener of brokers with these `settings`: the brokers are not started then.
     """
     if not options["console"]:
+        if options["console_schema_registry"]:
+            raise OttlaError("--console-schema-registry is for the console: add --console")
         return None
+    registry = _registry(options["console_schema_registry"])
     chosen = load("ottla.tools.console.listener", "choose")(settings)
     host, port = options["console_host"], options["console_port"]
     is_insecure = options["console_insecure"]
@@ -115,8 +120,26 @@ def open_local_console(
         ) from error
     is_read_only = options["console_read_only"]
     return LocalConsole(
-        listener, data, host, is_read_only, is_insecure, output, chosen.name, chosen.options
+        listener,
+        data,
+        host,
+        is_read_only,
+        is_insecure,
+        output,
+        chosen.name,
+        chosen.options,
+        registry,
     )
+
+
+def _registry(url: str | None) -> str:
+    if url is None:
+        return ""
+    if not url.startswith(("http://", "https://")):
+        raise OttlaError(
+            f"--console-schema-registry {url} is not an address, as http://127.0.0.1:8081 is"
+        )
+    return url.rstrip("/")
 
 
 def facts_of(

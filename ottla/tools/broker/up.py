@@ -56,6 +56,9 @@ _up = deferred("ottla.tools.broker.launch", "up")
                    "encrypt.")  # fmt: skip
 @click.option("--console-read-only", is_flag=True,
               help="Let no user of the console change the cluster.")  # fmt: skip
+@click.option("--console-schema-registry", metavar="URL",
+              help="The schema registry of the cluster, for the console: to read and write Avro, "
+                   "Protobuf and JSON Schema.")  # fmt: skip
 @logging_options
 @options.formatted
 def command(output: Output, **option_values: Any) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from ottla.base.lag.uncommitted import uncommitted_keys
 from ottla.client.admin import groups, offsets
 from ottla.client.admin.offsets import EARLIEST
 from ottla.client.brokers import Brokers
-from ottla.operations.lag.uncommitted import uncommitted_keys
 from ottla.operations.offsets.ends import known_ends
 from ottla.operations.offsets.groups import describe_group
 from ottla.tools import options

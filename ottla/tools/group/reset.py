@@ -122,6 +122,8 @@ def _show(output: Output, plan: OffsetPlan, *, execute: bool) -> None:
             "partition": row.partition,
             "current_offset": row.before,
             "new_offset": row.after,
+            "lag": row.lag_before,
+            "new_lag": row.lag_after,
             "executed": execute,
         }
         for row in plan.differences

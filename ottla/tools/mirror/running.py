@@ -42,6 +42,7 @@ def copy_topic(
         start=start or BEGINNING,
         end=end,
         bytes_per_s=options["throttle"],
+        is_read_committed=options["read_committed"],
         # A batch that fits only when it is compressed has to fit in the target, too.
         producer={"compression.type": "lz4"},
     )

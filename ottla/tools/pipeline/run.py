@@ -7,12 +7,15 @@ from typing import Any
 
 import click
 
+from ottla.base.loading import deferred
 from ottla.streams.application.progress import ProgressLine
-from ottla.streams.pipelines.model import TopicSource
+from ottla.streams.pipelines.model import Pipeline, TopicSource
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.pipeline import files
 from ottla.tools.spark import needed
+
+_reporter = deferred("ottla.tools.pipeline.reporting", "PipelineReporter")
 
 
 @click.command("run")
@@ -30,6 +33,11 @@ from ottla.tools.spark import needed
     metavar="FOLDER",
     help="The checkpoint folder; overrides the file. Default: ottla-checkpoints/NAME.",
 )
+@click.option(
+    "--metrics-listener",
+    metavar="HOST:PORT",
+    help="Serve /metrics for Prometheus on this address; port 0 is any free port.",
+)
 @options.command_config
 @options.formatted
 def command(
@@ -39,6 +47,7 @@ def command(
     bootstrap: str | None,
     command_config: str | None,
     checkpoint: str | None,
+    metrics_listener: str | None,
 ) -> None:
     """Run a pipeline until Ctrl-C, or with --once until all existing records are read.
 
@@ -61,8 +70,17 @@ def command(
         with access.brokers() as brokers:
             # Check before Spark is started, which takes seconds.
             brokers.any_connection()
+    running.check_passwords(pipeline, access)
+    with _reporter(pipeline, settings.checkpoint, metrics_listener) as reporter:
+        _run(output, pipeline, settings, reporter)
+
+
+def _run(output: Output, pipeline: Pipeline, settings: Any, reporter: Any) -> None:
+    """Run the queries until they end, and print their counts."""
+    running = needed.module("ottla.streams.spark.pipelines.run")
     spark = needed.open_session(pipeline.name, pipeline.settings)
     with running.start(pipeline, spark, settings) as run:
+        reporter.start(lambda: run.sinks)
         note(f"Running: {', '.join(run.sinks)}; checkpoint in {settings.checkpoint}.")
         line = ProgressLine(pipeline.name, lambda: "RUNNING", run.progress)
         if sys.stderr.isatty() and not output.is_json:

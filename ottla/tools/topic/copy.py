@@ -59,6 +59,12 @@ _configure = deferred("ottla.tools.connection.client_config", "configure")
     metavar="BYTES",
     help="Copy at most this many bytes per second, without compression.",
 )
+@click.option(
+    "--read-committed/--read-uncommitted",
+    default=True,
+    show_default=True,
+    help="Leave out records of open and aborted transactions, or copy them, too.",
+)
 @options.connected
 def command(
     brokers: Brokers,

@@ -1,7 +1,9 @@
 """`ottla generate`: promtool accepts the configurations and rules."""
 
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -56,3 +58,19 @@ def test_lag_alert_fires_after_its_time_and_ends(tmp_path: Path) -> None:
     document = {"rule_files": [str(rules)], "evaluation_interval": "1m", "tests": [case]}
     cases.write_text(yaml.safe_dump(document), "utf-8")
     assert "SUCCESS" in promtool("test", "rules", str(cases))
+
+
+@pytest.mark.needs("systemd-analyze")
+def test_systemd_accepts_the_unit_of_a_pipeline(tmp_path: Path, run_alone: Any) -> None:
+    """systemd's own checker finds nothing to complain about."""
+    file, unit = tmp_path / "late.yaml", tmp_path / "ottla-late.service"
+    file.write_text(
+        "name: late\nsources: {rows: {topic: rows}}\nsinks: {out: {from: rows, topic: out}}\n"
+    )
+    words = ("--pipeline", str(file), "--to", str(unit), "--program", sys.executable)
+    assert run_alone("generate", "systemd", *words, "--user", "root").code == 0
+    done = subprocess.run(
+        ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+    assert unit.name not in done.stderr

@@ -88,6 +88,21 @@ def test_reset_is_a_dry_run_without_execute(
     assert run("group", "describe", group).rows[0][3] == str(offset)
 
 
+def test_a_reset_shows_the_partitions_that_it_leaves_alone(run: Any, group: str) -> None:
+    """A partition without a commit has the lag from its beginning; with its topic it is reset."""
+    run("topic", "add-partitions", "t", "--total", "2")
+    run("produce", "t", "-p", "1", "-D", ",", stdin=b"0,1,2")
+    done = run("group", "reset", group, "--to-latest", "--execute", "--output", "json")
+    facts = ("partition", "current_offset", "new_offset", "lag", "new_lag")
+    assert [[row[name] for name in facts] for row in done.json] == [
+        [0, 4, 6, 2, 0],
+        [1, None, None, 3, 3],
+    ]
+    assert done.errors == ""
+    done = run("group", "reset", group, "--to-latest", "--topic", "t", "--output", "json")
+    assert [row["new_lag"] for row in done.json] == [0, 0]
+
+
 def test_offsets_can_be_set_before_the_group_exists(run: Any, group: str) -> None:
     """Its first consumer starts at the committed offsets."""
     run("group", "reset", "new", "--topic", "t", "--to-offset", "5", "--execute")

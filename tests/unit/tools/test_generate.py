@@ -201,3 +201,77 @@ def test_interval_that_prometheus_would_refuse(
     assert (printed.out, f"--interval {interval!r}" in printed.err) == ("", True)
     for good in ("15s", "500ms", "1m30s"):
         assert run(["generate", "prometheus-config", "--interval", good]) == 0
+
+
+_SECURED = """\
+name: Late_flights
+bootstrap: broker1:9093
+security: {security.protocol: SASL_SSL, sasl.mechanism: PLAIN, sasl.username: ann, password_variable: KAFKA_PASSWORD}
+sources:
+  flights: {topic: flights, format: json, schema: {origin: string}}
+sinks:
+  out: {from: flights, topic: out}
+  rows: {from: flights, jdbc: 'jdbc:h2:mem:a', table: t, password_variable: DB_PASSWORD}
+"""
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path) -> Path:
+    """Return a pipeline file with two passwords."""
+    path = tmp_path / "late.yaml"
+    path.write_text(_SECURED, "utf-8")
+    return path
+
+
+def test_a_pipeline_is_a_systemd_unit(pipeline: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The passwords are in a file, and the checkpoint in the unit's own folder."""
+    assert run(["generate", "systemd", "--pipeline", str(pipeline)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert "EnvironmentFile=/etc/ottla/late-flights.env" in lines
+    assert any("DB_PASSWORD, KAFKA_PASSWORD" in line for line in lines)
+    (start,) = (line for line in lines if line.startswith("ExecStart="))
+    assert "pipeline run /etc/ottla/late-flights.yaml --checkpoint" in start
+    assert "StateDirectory=ottla-late-flights" in lines
+
+
+def test_a_pipeline_is_objects_of_kubernetes(
+    pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Names, labels, volumes and secrets of the objects fit each other; one pod runs at a time."""
+    words = ["generate", "kubernetes", str(pipeline), "--image", "registry/ottla:1"]
+    assert run(words) == 0
+    objects = list(yaml.safe_load_all(capsys.readouterr().out))
+    assert [(item["apiVersion"], item["kind"]) for item in objects] == [
+        ("v1", "ConfigMap"),
+        ("v1", "PersistentVolumeClaim"),
+        ("apps/v1", "Deployment"),
+    ]
+    assert {item["metadata"]["name"] for item in objects} == {"ottla-late-flights"}
+    file, _, deployment = objects
+    assert file["data"]["pipeline.yaml"] == _SECURED
+    spec = deployment["spec"]
+    assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")
+    template = spec["template"]
+    assert spec["selector"]["matchLabels"] == template["metadata"]["labels"]
+    (container,) = template["spec"]["containers"]
+    volumes = {volume["name"]: volume for volume in template["spec"]["volumes"]}
+    mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    assert mounts.keys() == volumes.keys()
+    assert volumes["pipeline"]["configMap"]["name"] == file["metadata"]["name"]
+    assert container["args"][2] == f"{mounts['pipeline']}/pipeline.yaml"
+    assert container["args"][4].startswith(mounts["data"])
+    secrets = [row["name"] for row in container["env"] if "valueFrom" in row]
+    assert secrets == ["DB_PASSWORD", "KAFKA_PASSWORD"]
+    port = template["metadata"]["annotations"]["prometheus.io/port"]
+    assert container["args"][6] == f"0.0.0.0:{port}"
+    assert run([*words, "--output", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["items"] == objects
+
+
+def test_a_pipeline_that_cannot_run_is_no_service(
+    pipeline: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The problems of the file are printed, and no unit."""
+    pipeline.write_text(_SECURED.replace("from: flights, topic", "from: trains, topic"), "utf-8")
+    assert run(["generate", "systemd", "--pipeline", str(pipeline)]) == 1
+    assert capsys.readouterr().out == ""

@@ -24,12 +24,16 @@ def query_topics(
     *,
     sql: str,
     query_id: str = "",
+    is_read_committed: bool = True,
 ) -> QueryResult:
     """Run one SELECT statement over topics, in DuckDB's dialect. Columns are _partition, _offset,
     _time, _key, _value, headers, and the fields of JSON objects. Limit _time: the newest 100000
     records of a topic are read at most. query_id is a name of the query's own, for its cancel.
+    Records of open and aborted transactions are left out unless is_read_committed is false.
     """
-    return queries.run(connection, reader, sql, query_id=query_id)
+    return queries.run(
+        connection, reader, sql, query_id=query_id, is_read_committed=is_read_committed
+    )
 
 
 def cancel_query(

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from ottla.console.accounts.masked_copies import copy_masked
+from ottla.console.accounts.masked_copies import RecordChoice, copy_masked
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
@@ -40,18 +40,32 @@ def copy_topic(
     *,
     target: str,
     with_records: bool = False,
+    is_read_committed: bool = True,
 ) -> Change:
     """Create a topic with the partitions and overrides of another, optionally with its records.
-    Records with masked fields are copied by admins only, and the masking rules with them.
+    Records with masked fields are copied by admins only, and the masking rules with
+    them. Records of open and aborted transactions are left out unless `is_read_committed` is false.
     """
-    return copy_masked(connection, reader, masks, name, target, with_records)
+    chosen = RecordChoice.of(with_records=with_records, is_read_committed=is_read_committed)
+    return copy_masked(connection, reader, masks, name, target, chosen)
 
 
 def read_statistics(
-    connection: ClusterConnection, name: str, *, scan_limit: int = 100_000
+    connection: ClusterConnection,
+    name: str,
+    *,
+    scan_limit: int = 100_000,
+    is_read_committed: bool = True,
 ) -> topics.TopicStatistics:
-    """Scan the newest records of a topic and return rates, sizes, keys and codecs."""
-    return topics.read_statistics(connection, name, scan_limit=min(scan_limit, 1_000_000))
+    """Scan the newest records of a topic and return rates, sizes, keys and codecs. Records of open
+    and aborted transactions are left out unless `is_read_committed` is false.
+    """
+    return topics.read_statistics(
+        connection,
+        name,
+        scan_limit=min(scan_limit, 1_000_000),
+        is_read_committed=is_read_committed,
+    )
 
 
 def inspect_log(connection: ClusterConnection, topic: str, partition: int) -> PartitionLog:

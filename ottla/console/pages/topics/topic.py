@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.console.accounts.masked_copies import copy_masked
+from ottla.console.accounts.masked_copies import RecordChoice, copy_masked
 from ottla.console.accounts.roles import Role
 from ottla.console.history.points import Kind
 from ottla.console.model.configs import ConfigKind, ConfigResource, describe_config
@@ -62,15 +62,19 @@ def show_statistics(view: View) -> Mapping[str, Any]:
     many.
     """
     limit = view.query.integer("scan", 0)
+    uncommitted = view.query.is_checked("uncommitted")
     statistics = None
     if limit:
         limit = min(limit, _SCAN_LIMITS[-1])
-        statistics = read_statistics(view.cluster, _topic(view), scan_limit=limit)
+        statistics = read_statistics(
+            view.cluster, _topic(view), scan_limit=limit, is_read_committed=not uncommitted
+        )
     detail = describe_topic(view.cluster, _topic(view))
     return {
         "topic": _topic(view),
         "detail": detail,
         "statistics": statistics,
+        "uncommitted": uncommitted,
         "limits": _SCAN_LIMITS,
         "limit": limit or _SCAN_LIMITS[1],
     }
@@ -132,9 +136,12 @@ def grow(view: View) -> Done:
 def copy(view: View) -> Done:
     """Create a topic with the partitions and options of this one, optionally with its records."""
     target = view.form.required("target")
-    with_records = view.form.is_checked("with_records")
+    chosen = RecordChoice.of(
+        with_records=view.form.is_checked("with_records"),
+        is_read_committed=not view.form.is_checked("uncommitted"),
+    )
     change = copy_masked(
-        view.cluster, view.reader, view.console.masking, _topic(view), target, with_records
+        view.cluster, view.reader, view.console.masking, _topic(view), target, chosen
     )
     sentence = view.say("Topic {name} is created.", name=target)
     return Done(sentence, view.url("topics", target), change)

@@ -10,8 +10,10 @@ import contextlib
 import logging
 import re
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from types import TracebackType
 from typing import Any
 
@@ -81,12 +83,19 @@ class SinkRun:
     mirror: Mirror | None = None
     rows: int = 0
     batches: int = 0
-    bad_records: int = 0
-    """The number of bad records that were left out."""
+    bad_by_source: Counter[str] = field(default_factory=Counter)
+    """The number of bad records that were left out, by source."""
+    batch_ended_ms: int = 0
+    """When the last micro-batch with records ended; 0 before it."""
     translated: dict[str, dict[int, int]] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     _seen: int = -1
     _firsts: list[Offsets] = field(default_factory=list)
+
+    @property
+    def bad_records(self) -> int:
+        """The number of bad records that were left out."""
+        return self.bad_by_source.total()
 
     def refresh(self) -> None:
         """Update the counts with the micro-batches that have ended since the last call."""
@@ -95,6 +104,7 @@ class SinkRun:
                 self._seen = progress.batchId
                 self.batches += 1
                 self.rows += progress.numInputRows
+                self.batch_ended_ms = _ended_ms(progress)
                 self._count_bad_records(progress)
         last = self.query.lastProgress
         if last is not None:
@@ -105,7 +115,7 @@ class SinkRun:
         for name, row in progress.observedMetrics.items():
             count = row["records"] if name.startswith(BAD_RECORDS) else 0
             if count:
-                self.bad_records += count
+                self.bad_by_source[name.removeprefix(BAD_RECORDS)] += count
                 _log.warning("sink %s: left out %d %s", self.sink.name, count, name)
 
     def translate(self) -> None:
@@ -113,6 +123,12 @@ class SinkRun:
         if self.mirror is not None and isinstance(self.sink, MirrorSink):
             for group in self.sink.groups:
                 self.translated[group.text] = self.mirror.translate(group.text)
+
+
+def _ended_ms(progress: StreamingQueryProgress) -> int:
+    """Return the end of a micro-batch, whose report has its beginning as ISO 8601 in UTC."""
+    began = datetime.fromisoformat(progress.timestamp)
+    return int(began.timestamp() * 1000) + progress.batchDuration
 
 
 class PipelineRun:
@@ -227,12 +243,8 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
     """Start every sink's query; raise ConfigError with all problems that Spark finds, before any
     starts.
     """
+    check_passwords(pipeline, settings.access)
     _check(pipeline, spark, settings.access)
-    for sink in pipeline.sinks.values():
-        if isinstance(sink, JdbcSink) and sink.password_variable:
-            password(sink)
-        if isinstance(sink, TopicSink | MirrorSink):
-            access_of(sink, settings.access)
     run = PipelineRun()
     sink_settings = SinkSettings(
         settings.access, settings.checkpoint.rstrip("/"), pipeline.trigger, settings.once
@@ -262,6 +274,18 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
         run.stop()
         raise
     return run
+
+
+def check_passwords(pipeline: Pipeline, access: ClusterAccess) -> None:
+    """Raise ConfigError if a variable or a file with a password of a sink is missing.
+
+    Needs no Spark, which takes seconds to start.
+    """
+    for sink in pipeline.sinks.values():
+        if isinstance(sink, JdbcSink) and sink.password_variable:
+            password(sink)
+        if isinstance(sink, TopicSink | MirrorSink):
+            access_of(sink, access)
 
 
 def _dead_letters(source: TopicSource, topic: Text) -> TopicSink:

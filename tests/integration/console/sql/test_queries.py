@@ -109,6 +109,12 @@ def test_topics_with_dots_and_without_records_are_tables(connection: ClusterConn
         query(connection, "SELECT 1 FROM absent")
 
 
+def test_a_misspelt_topic_is_suggested(connection: ClusterConnection) -> None:
+    """The topics of the cluster are the tables; DuckDB does not know them."""
+    with pytest.raises(QueryRejected, match=r"no topic 'ordres' \(did you mean \"orders\" or"):
+        query(connection, "SELECT * FROM ordres")
+
+
 def test_masked_fields_are_masked_before_the_statement_sees_them(
     connection: ClusterConnection,
 ) -> None:

@@ -24,6 +24,13 @@ ENVELOPE = {
 }
 CITY = {"type": "object", "properties": {"id": {"type": "integer"}, "city": {"type": "string"}}}
 
+VISIT = {
+    "$id": "https://example.com/visit.json",
+    "type": "object",
+    "properties": {"at": {"type": "string"}, "city": {"$ref": "city.json"}},
+    "required": ["at"],
+}
+
 
 def register_avro(registry: FakeSchemaRegistry, subject: str) -> int:
     """Register the envelope, whose source is a schema of its own; return its id."""
@@ -35,6 +42,13 @@ def register_avro(registry: FakeSchemaRegistry, subject: str) -> int:
 def register_json(registry: FakeSchemaRegistry, subject: str) -> int:
     """Register the schema of a city; return its id."""
     return registry.register(subject, Schema(json.dumps(CITY), "JSON"))
+
+
+def register_json_with_reference(registry: FakeSchemaRegistry, subject: str) -> int:
+    """Register the schema of a visit, whose city is a schema of its own; return its id."""
+    registry.register("city", Schema(json.dumps(CITY), "JSON"))
+    reference = SchemaReference("city.json", "city", 1)
+    return registry.register(subject, Schema(json.dumps(VISIT), "JSON", (reference,)))
 
 
 def register_protobuf(registry: FakeSchemaRegistry, subject: str) -> int:

@@ -18,6 +18,7 @@ from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.unit.client.schemas.registered import (
     register_avro,
     register_json,
+    register_json_with_reference,
     register_protobuf,
 )
 
@@ -99,6 +100,21 @@ def test_json_schema_needs_no_registry_and_keeps_its_digits() -> None:
     assert SchemaValues().read(data) == ('{"id":7,"price":100.00}', "JSON, schema 5")
     with pytest.raises(SerializationError, match="has no schema registry"):
         SchemaValues().write("orders-value", "{}")
+
+
+def test_json_matches_its_schema_and_the_schemas_that_it_refers_to(
+    registry: FakeSchemaRegistry, values: SchemaValues
+) -> None:
+    """A value that is written is validated; the error has the path of the field."""
+    number = register_json_with_reference(registry, "visits-value")
+    text = '{"at": "noon", "city": {"id": 7, "city": "Praha"}}'
+    data = values.write("visits-value", text)
+    assert data == b"\0" + number.to_bytes(4, "big") + text.encode()
+    assert values.read(data) == (text, f"JSON, schema {number}")
+    with pytest.raises(SerializationError, match=r"\$\.city\.id: 'x' is not of type 'integer'"):
+        values.write("visits-value", '{"at": "noon", "city": {"id": "x"}}')
+    with pytest.raises(SerializationError, match="'at' is a required property"):
+        values.write("visits-value", "{}")
 
 
 @pytest.mark.parametrize(

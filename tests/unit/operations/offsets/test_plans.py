@@ -65,3 +65,9 @@ def test_moves_are_sorted_and_have_the_previous_offset() -> None:
         ("t", 0, 15, 10),
         ("t", 1, None, 0),
     ]
+
+
+def test_lag_without_a_commit_counts_from_the_beginning() -> None:
+    """A reset or an undo that deletes offsets shows the largest lag that the group may have."""
+    rows = plan_differences(Strategy.DELETE, bounds=BOUNDS, current={("t", 1): 60}, offsets={})
+    assert [(row.lag_before, row.lag_after) for row in rows] == [(10, 10), (40, 100)]

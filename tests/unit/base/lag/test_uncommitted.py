@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ottla.operations.lag.uncommitted import uncommitted_keys
+from ottla.base.lag.uncommitted import uncommitted_keys
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The lag of groups, for brokers and for tools."""
