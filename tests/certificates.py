@@ -42,6 +42,15 @@ def self_signed(folder: Path, address: str = "127.0.0.1", name: str = "server") 
     return _written(folder, ec.generate_private_key(ec.SECP256R1()), address, name)
 
 
+def tls_options(folder: Path) -> dict[str, str]:
+    """Return options of a broker with a plain listener, and one with TLS and logins."""
+    return {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(self_signed(folder)),
+    }
+
+
 def rsa_signed(
     folder: Path, address: str = "127.0.0.1", name: str = "server", bits: int = 3072
 ) -> Path:

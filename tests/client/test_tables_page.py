@@ -11,7 +11,7 @@ from ottla.client.admin.scram import ScramMechanism, ScramUpsertion
 from ottla.client.arrow_table import read_table
 from ottla.client.errors import ClientError
 from ottla.testing import Cluster
-from tests.certificates import self_signed
+from tests.certificates import self_signed, tls_options
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 
@@ -20,9 +20,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "tables.md"
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """A broker with a plain listener, and one that needs TLS and the password of ann."""
     options = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(self_signed(tmp_path)),
+        **tls_options(tmp_path),
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
     }
     with Cluster(options=options) as running:

@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tests.integration.streams.local.rebalancing import committed_counts
 from tests.process.broker_cluster import wait
 
 _PARTITIONS, _KEYS, _RECORDS, _KILLS = 4, 20, 8_000, 3
+_EACH_ONCE = list(range(1, _RECORDS // _KEYS + 1))
 _WAIT_S = 90.0
 _PROGRAM = """
 import sys
@@ -92,55 +95,55 @@ def _produce(bootstrap: str, is_over: threading.Event) -> None:
     assert producer.flush(_WAIT_S) == 0
 
 
-def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_path: Path) -> None:
-    """Of two programs one is killed and started again, three times, while records arrive."""
-    ottla_cluster.create_topic("words", partitions=_PARTITIONS)
-    ottla_cluster.create_topic("out", partitions=_PARTITIONS)
-    bootstrap, is_over = ottla_cluster.bootstrap, threading.Event()
-    load = threading.Thread(target=_produce, args=(bootstrap, is_over))
-    programs = [Program(bootstrap, tmp_path / f"{number}.err") for number in range(2)]
+@contextmanager
+def _two_programs(cluster: Cluster, folder: Path) -> Iterator[list[Program]]:
+    """Two programs that run, while records arrive until the end of the block."""
+    cluster.create_topic("words", partitions=_PARTITIONS)
+    cluster.create_topic("out", partitions=_PARTITIONS)
+    is_over = threading.Event()
+    load = threading.Thread(target=_produce, args=(cluster.bootstrap, is_over))
+    programs = [Program(cluster.bootstrap, folder / f"{number}.err") for number in range(2)]
     for program in programs:
         program.await_running()
     load.start()
-    for number in range(_KILLS):
-        programs.pop(0).end(signal.SIGKILL)
-        programs.append(Program(bootstrap, tmp_path / f"again{number}.err"))
-        programs[-1].await_running()
-    is_over.set()
-    load.join()
+    try:
+        yield programs
+    finally:
+        is_over.set()
+        load.join()
+
+
+def _final_counts(bootstrap: str, programs: list[Program]) -> list[list[int]]:
+    """Return the committed counts of each key, and end the programs."""
     results = committed_counts(bootstrap, "out", _RECORDS)
     for program in programs:
         program.end(signal.SIGTERM)
-    expected = list(range(1, _RECORDS // _KEYS + 1))
-    assert len(results) == _KEYS
-    assert all(rows == expected for rows in results.values())
+    return list(results.values())
+
+
+def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_path: Path) -> None:
+    """Of two programs one is killed and started again, three times, while records arrive."""
+    bootstrap = ottla_cluster.bootstrap
+    with _two_programs(ottla_cluster, tmp_path) as programs:
+        for number in range(_KILLS):
+            programs.pop(0).end(signal.SIGKILL)
+            programs.append(Program(bootstrap, tmp_path / f"again{number}.err"))
+            programs[-1].await_running()
+    assert _final_counts(bootstrap, programs) == [_EACH_ONCE] * _KEYS
 
 
 def test_a_program_that_was_paused_writes_nothing_of_the_tasks_that_it_has_lost(
     ottla_cluster: Cluster, tmp_path: Path
 ) -> None:
     """Its session and its transaction end while it is stopped; afterwards it takes part again."""
-    ottla_cluster.create_topic("words", partitions=_PARTITIONS)
-    ottla_cluster.create_topic("out", partitions=_PARTITIONS)
-    bootstrap, is_over = ottla_cluster.bootstrap, threading.Event()
-    load = threading.Thread(target=_produce, args=(bootstrap, is_over))
-    programs = [Program(bootstrap, tmp_path / f"{number}.err") for number in range(2)]
-    for program in programs:
-        program.await_running()
-    load.start()
-    for program in programs:
-        program.send(signal.SIGSTOP)
-        _await_members(bootstrap, 1)
-        program.send(signal.SIGCONT)
-        _await_members(bootstrap, 2)
-    is_over.set()
-    load.join()
-    results = committed_counts(bootstrap, "out", _RECORDS)
-    for program in programs:
-        program.end(signal.SIGTERM)
-    expected = list(range(1, _RECORDS // _KEYS + 1))
-    assert len(results) == _KEYS
-    assert all(rows == expected for rows in results.values())
+    bootstrap = ottla_cluster.bootstrap
+    with _two_programs(ottla_cluster, tmp_path) as programs:
+        for program in programs:
+            program.send(signal.SIGSTOP)
+            _await_members(bootstrap, 1)
+            program.send(signal.SIGCONT)
+            _await_members(bootstrap, 2)
+    assert _final_counts(bootstrap, programs) == [_EACH_ONCE] * _KEYS
     # Neither program has failed: the paused one has joined again.
     errors = [(tmp_path / f"{number}.err").read_text() for number in range(2)]
     assert all("Traceback" not in text for text in errors), errors

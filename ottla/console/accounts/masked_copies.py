@@ -45,10 +45,10 @@ def copy_masked(
         counts.append(masking.follow(source, target))
 
     permit = partial(require_unmasked, reader.rules, purpose="copy its records")
-    is_read_committed = chosen is RecordChoice.COMMITTED
-    records = RecordCopy(permit, follow, is_read_committed=is_read_committed)
-    change = copy_topic(
-        connection, source, target, None if chosen is RecordChoice.NONE else records
-    )
+    records = None
+    if chosen is not RecordChoice.NONE:
+        is_read_committed = chosen is RecordChoice.COMMITTED
+        records = RecordCopy(permit, follow, is_read_committed=is_read_committed)
+    change = copy_topic(connection, source, target, records)
     count = sum(counts)
     return replace(change, notes=(*change.notes, f"{count} masking rules")) if count else change

@@ -103,10 +103,8 @@ class Queries:
         """Run a statement, and keep its result for downloads in the session of the reader.
 
         `query_id`, which the caller chooses, names the query to `cancel`. Records of open and
-        aborted transactions are left out unless `is_read_committed` is False.
-
-        QueryBusy if another one
-        of the user runs, QueryRejected if it cannot be run or is cancelled.
+        aborted transactions are left out unless `is_read_committed` is False. Raises QueryBusy if
+        another one of the user runs, QueryRejected if it cannot be run or is cancelled.
         """
         self._check(sql)
         if len(query_id) > _ID_LENGTH:

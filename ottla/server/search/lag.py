@@ -77,14 +77,16 @@ class LagReport:
             for group in groups.list_groups(ListGroupsRequest()).groups
             if not self._groups or group.group_id in self._groups
         ]
-        known = {name: list(offsets) for name, offsets in groups.committed_offsets()}
-        owners = [
-            (group.group_id, *key)
-            for group in listed
-            for _, keys in members_of(groups, group) or ()
-            for key in keys
-        ]
+        wanted = {group.group_id for group in listed}
+        known = {
+            name: list(offsets) for name, offsets in groups.committed_offsets() if name in wanted
+        }
         rest = partial(self._broker.clock.sleep, 0)
+        owners: list[tuple[str, str, int]] = []
+        for group in listed:
+            await rest()
+            for _, keys in members_of(groups, group) or ():
+                owners += ((group.group_id, *key) for key in keys)
         missing = await uncommitted_of(self._broker.image, listed, known, owners, rest)
         return [GroupPosition(group, topic, number, None) for group, (topic, number) in missing]
 

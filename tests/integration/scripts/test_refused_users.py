@@ -10,7 +10,7 @@ import pytest
 from ottla.client.admin import acls
 from ottla.testing import Cluster
 from ottla_scripts import entry
-from tests.certificates import self_signed
+from tests.certificates import self_signed, tls_options
 
 pytestmark = pytest.mark.slow
 
@@ -38,9 +38,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Pat
     options = {
         # Wrong passwords of some tests must not delay the logins of others.
         "connection.failed.authentication.free.count": "1000",
-        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(self_signed(folder)),
+        **tls_options(folder),
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": (
             f'{_PLAIN} required user_ann="secret" user_ben="secret";'

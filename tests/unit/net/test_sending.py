@@ -6,6 +6,7 @@ import os
 import random
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -327,8 +328,7 @@ def test_lost_connection_releases_everything(run: Run) -> None:
         await until_stalled(site)
         assert site.endpoint.unsent.held_bytes
         reader.transport.abort()  # type: ignore[attr-defined]
-        while site.endpoint.connections_count:
-            await asyncio.sleep(0.01)
+        await until(lambda: not site.endpoint.connections_count)
         assert site.endpoint.unsent.held_bytes == 0
         assert not site.connection._queue
 
@@ -394,8 +394,7 @@ def test_file_that_cannot_be_read_is_noted_for_the_next_fetch(run: Run) -> None:
             reader = await connect(site)
             reader.ask()
             async with asyncio.timeout(10):
-                while not source.has_failed:
-                    await asyncio.sleep(0.01)
+                await until(partial(getattr, source, "has_failed"))
             assert source.has_failed
 
     run(scenario)

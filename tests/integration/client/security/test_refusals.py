@@ -12,7 +12,7 @@ from ottla.client.raw.consumer import RecordConsumer
 from ottla.client.raw.producer import RecordProducer
 from ottla.client.security.refusals import refusal
 from ottla.testing import Cluster
-from tests.certificates import self_signed
+from tests.certificates import self_signed, tls_options
 
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
@@ -21,9 +21,7 @@ _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     """Run a broker with a listener that needs TLS and a password."""
     options = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(self_signed(tmp_path)),
+        **tls_options(tmp_path),
         "sasl.enabled.mechanisms": "PLAIN",
         "listener.name.sasl_ssl.plain.sasl.jaas.config": (f'{_PLAIN} required user_ann="secret";'),
     }
