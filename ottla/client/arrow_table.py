@@ -79,6 +79,8 @@ def read_table(
     partition that does not exist and for a login that is refused, ConfigError for an invalid
     option, column or position, ClientError if no broker responds.
     """
+    for name in selection.keys() - Selection.__annotations__.keys():
+        raise TypeError(f"read_table() got an unexpected keyword argument {name!r}")
     with open_brokers(bootstrap, config) as brokers:
         return read_table_of(brokers, topic, **selection)
 

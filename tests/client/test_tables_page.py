@@ -58,3 +58,9 @@ def test_an_unknown_certificate_is_refused(cluster: Cluster, tmp_path: Path) -> 
     }
     with pytest.raises(ClientError, match="verify failed"):
         read_table("orders", bootstrap=cluster.bootstrap_of("SASL_SSL"), config=config)
+
+
+def test_a_misspelt_argument_is_named_before_a_connection() -> None:
+    """The error is that of a call with a wrong keyword, and nothing listens at the address."""
+    with pytest.raises(TypeError, match=r"read_table\(\) got an unexpected .* 'colums'"):
+        read_table("orders", bootstrap="127.0.0.1:1", colums=["key"])  # type: ignore[call-arg]
