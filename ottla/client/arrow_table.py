@@ -47,7 +47,7 @@ class Selection(TypedDict, total=False):
     isolation: Isolation
 
 
-def open_brokers(bootstrap: str | None, config: Config) -> Brokers:
+def _open_brokers(bootstrap: str | None, config: Config) -> Brokers:
     """Return connections by an address and the options of AdminClient, which may have the address.
 
     Raises ConfigError for a wrong option.
@@ -81,7 +81,7 @@ def read_table(
     """
     for name in selection.keys() - Selection.__annotations__.keys():
         raise TypeError(f"read_table() got an unexpected keyword argument {name!r}")
-    with open_brokers(bootstrap, config) as brokers:
+    with _open_brokers(bootstrap, config) as brokers:
         return read_table_of(brokers, topic, **selection)
 
 
