@@ -1,0 +1,212 @@
+"""Writes rows of files as records, in this process.
+
+A chunk of rows becomes columns, and the columnar sender writes them with acks=all and without
+duplicates. The rows before a refused one are written before the load fails, so that its error has
+an exact number.
+
+Not done: a row whose batch the broker refuses for another reason than its size ends the load, also
+with `--bad-rows`.
+"""
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ottla.base.errors import ApiError, ConfigError
+from ottla.client.admin.configs import Resource, ResourceType, read_config
+from ottla.client.brokers import Brokers
+from ottla.client.sender import ColumnSender, SendSettings
+from ottla.tools.files.csv_reader import CsvReader
+from ottla.tools.files.csv_rows import Dialect
+from ottla.tools.files.json_reader import JsonReader
+from ottla.tools.files.mapping import LoadMapping
+from ottla.tools.files.parquet_reader import ParquetReader
+from ottla.tools.files.refusals import BadRows
+from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow
+from ottla.tools.files.sources import find_files
+from ottla.tools.output import ProgressBar, count_text, note
+from ottla.wire.records.columnar_arrays import HEADERS_TYPE
+from ottla.wire.records.columnar_encoding import Rows, encode_rows
+from ottla.wire.records.columnar_partitioner import partitions_of
+from ottla.wire.records.columnar_varints import Integers
+from ottla.wire.records.compression import CODECS
+
+_CHUNK_ROWS = 20_000
+_CHUNK_BYTES = 8 << 20
+_BATCH_BYTES = 900_000
+# Of a batch of one record: its header, and the varints of the record.
+_OVERHEAD_BYTES = 100
+_LIMIT = "max.message.bytes"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadJob:
+    """What is loaded: the files, their format, and the file of refused rows, if it is named."""
+
+    topic: str
+    files: tuple[str, ...]
+    format: str
+    mapping: LoadMapping
+    dialect: Dialect = field(default_factory=Dialect)
+    compression: str = "none"
+    bad_rows: str = ""
+
+
+@dataclass(frozen=True)
+class LoadResult:
+    """The numbers of written and of refused rows."""
+
+    records: int
+    refused: int
+
+
+def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
+    """Write the rows of files to a topic; ConfigError if a row is refused without `bad_rows`."""
+    paths = find_files(job.files)
+    bad_rows = BadRows(job.bad_rows)
+    reader: CsvReader | JsonReader | ParquetReader
+    if job.format == "csv":
+        reader = CsvReader(job.mapping, job.dialect, note)
+    elif job.format == "json":
+        reader = JsonReader(job.mapping, note)
+    else:
+        reader = ParquetReader(job.mapping, note)
+    limit = _limit_of(brokers, job.topic)
+    batch_bytes = _BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit - _OVERHEAD_BYTES)
+    codec = CODECS[job.compression]
+    settings = SendSettings(batch_bytes=max(batch_bytes, 1), compression=codec)
+    total = sum(path.stat().st_size for path in paths)
+    compressed = any(path.suffix in (".gz", ".bz2") for path in paths)
+    try:
+        with (
+            ColumnSender(brokers, settings) as sender,
+            ProgressBar(job.topic, None if compressed else total, is_bytes=True) as progress,
+        ):
+            chunks = _Chunks(sender, job.topic, limit, codec)
+            for path in paths:
+                for row, record in reader.read(path, progress.advance):
+                    refusal = record if isinstance(record, RefusedRow) else chunks.add(record)
+                    if refusal is not None:
+                        if not job.bad_rows:
+                            raise _failed(chunks, row, refusal)
+                        bad_rows.add(row, refusal, reader.head)
+            chunks.flush()
+            return LoadResult(sender.records_sent, bad_rows.count)
+    finally:
+        bad_rows.close()
+        _report(bad_rows)
+
+
+def _report(bad_rows: BadRows) -> None:
+    for reason in bad_rows.reasons:
+        note(reason)
+    if bad_rows.count > len(bad_rows.reasons):
+        note(f"{bad_rows.count - len(bad_rows.reasons)} more rows were refused.")
+
+
+def _failed(chunks: "_Chunks", row: FileRow, refusal: RefusedRow) -> ConfigError:
+    sent = chunks.flush()
+    return ConfigError(
+        f"{row.position.sentence(refusal)}. The rows before it are loaded ({count_text(sent, 'record')}), "
+        "the others are not. Repair the row and load the rest, or add --bad-rows FILE, which "
+        "receives refused rows while all others are loaded."
+    )
+
+
+def _limit_of(brokers: Brokers, topic: str) -> int | None:
+    """Return the topic's max.message.bytes; None if the caller may not read it."""
+    try:
+        entries = read_config(brokers, Resource(ResourceType.TOPIC, topic), names=[_LIMIT])
+    except ApiError:
+        return None
+    return next((int(entry.value) for entry in entries if entry.value), None)
+
+
+class _Chunks:
+    """Collects records, and sends them by partition."""
+
+    def __init__(self, sender: ColumnSender, topic: str, limit: int | None, codec: int) -> None:
+        self._sender = sender
+        self._topic = topic
+        self._limit = limit
+        self._codec = codec
+        self._partitions = sender.partition_count(topic)
+        self._records: list[LoadedRecord] = []
+        self._size = 0
+        self._sticky = 0
+
+    def add(self, record: LoadedRecord) -> RefusedRow | None:
+        """Collect a record; return the reason if the topic cannot have it."""
+        partition = record.partition
+        if partition is not None and not 0 <= partition < self._partitions:
+            return RefusedRow(
+                f"topic {self._topic!r} has no partition {partition}: the last one is "
+                f"{self._partitions - 1}",
+                "partition",
+            )
+        size = record.size()
+        if self._limit is not None and size + _OVERHEAD_BYTES > self._limit:
+            (batch,) = encode_rows(_rows([record]), batch_bytes=1, compression=self._codec)
+            if batch.size_bytes > self._limit:
+                return RefusedRow(
+                    f"the record has {batch.size_bytes} bytes, more than {_LIMIT} of topic "
+                    f"{self._topic!r} ({self._limit}): raise that, or compress with --compression"
+                )
+        self._records.append(record)
+        self._size += size
+        if len(self._records) >= _CHUNK_ROWS or self._size >= _CHUNK_BYTES:
+            self._send()
+        return None
+
+    def flush(self) -> int:
+        """Write all records; return the number of all that are acknowledged."""
+        self._send()
+        self._sender.flush()
+        return self._sender.records_sent
+
+    def _send(self) -> None:
+        records, self._records, self._size = self._records, [], 0
+        if not records:
+            return
+        self._sticky = (self._sticky + 1) % self._partitions
+        rows = _rows(records)
+        partitions = _partitions(records, rows, self._partitions, self._sticky)
+        order = np.argsort(partitions, kind="stable")
+        ordered = _taken(rows, order)
+        numbers, starts = np.unique(partitions[order], return_index=True)
+        ends = [*starts[1:].tolist(), len(order)]
+        for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
+            self._sender.send(self._topic, number, ordered.slice(start, end))
+
+
+def _rows(records: list[LoadedRecord]) -> Rows:
+    keys, values, timestamps, _, headers = zip(*records, strict=True)
+    now = time.time_ns() // 1_000_000
+    return Rows(
+        pa.array(values, pa.binary()),
+        pa.array(keys, pa.binary()) if any(key is not None for key in keys) else None,
+        pa.array(headers, HEADERS_TYPE) if any(headers) else None,
+        np.array([now if at is None else at for at in timestamps], np.int64),
+    )
+
+
+def _partitions(records: list[LoadedRecord], rows: Rows, count: int, sticky: int) -> Integers:
+    if rows.keys is None:
+        partitions = np.full(len(records), sticky, np.int64)
+    else:
+        partitions = partitions_of(rows.keys, count, sticky)
+    chosen = [-1 if record.partition is None else record.partition for record in records]
+    named = np.array(chosen, np.int64)
+    return np.where(named >= 0, named, partitions)
+
+
+def _taken(rows: Rows, order: Integers) -> Rows:
+    chosen = pa.array(order)
+    return Rows(
+        rows.values.take(chosen),
+        None if rows.keys is None else rows.keys.take(chosen),
+        None if rows.headers is None else rows.headers.take(chosen),
+        rows.timestamps[order],
+    )
