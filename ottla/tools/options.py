@@ -73,8 +73,8 @@ file_engine = click.option(
     type=click.Choice(["process", "spark"]),
     default="process",
     show_default=True,
-    help="Where files are read and written: in this process, or with Spark on all cores, for very "
-    "large topics and for files at addresses such as s3a://….",
+    help="Read and write files in this process, or with Spark on all cores: for very large topics "
+    "and for files at addresses such as s3a://….",
 )
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 

@@ -33,7 +33,7 @@ Check = Callable[[str], str]
 """Returns the JSON text of a value's text; raises ValueError with the reason."""
 
 
-class Column:
+class SchemaColumn:
     """A column of a schema: its type, and the check of its values."""
 
     def __init__(self, name: str, kind: str) -> None:
@@ -78,8 +78,8 @@ class Column:
         return value
 
 
-def parse_schema(text: str) -> dict[str, Column]:
-    """Return the columns of `--schema` by name; ConfigError has the reason why it is none."""
+def parse_schema(text: str) -> dict[str, SchemaColumn]:
+    """Return the columns of `--schema` by name; ConfigError has the reason if it is invalid."""
     try:
         kinds: Mapping[str, str] = columns_of(text)
     except ValueError as error:
@@ -87,7 +87,7 @@ def parse_schema(text: str) -> dict[str, Column]:
             f"--schema {text!r}: {error} Write columns with their types, as in 'origin string, delay "
             "int'."
         ) from None
-    return {name: Column(name, kind) for name, kind in kinds.items()}
+    return {name: SchemaColumn(name, kind) for name, kind in kinds.items()}
 
 
 def _check_of(name: str, kind: str) -> Check:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ottla.base.errors import ConfigError
-from ottla.tools.files.columns import Column
+from ottla.tools.files.columns import SchemaColumn
 from ottla.tools.files.csv_rows import CellReader, Dialect, read_rows
 from ottla.tools.files.mapping import (
     LoadMapping,
@@ -17,7 +17,7 @@ from ottla.tools.files.mapping import (
     partition_of,
     time_of,
 )
-from ottla.tools.files.rows import FileRow, LoadedRecord, Position, RefusedRow, check_columns
+from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow, RowPosition, check_columns
 from ottla.tools.files.sources import open_file
 
 
@@ -33,7 +33,7 @@ class CsvReader:
         self.head = b""
 
     def read(self, path: Path, advance: Callable[[int], None]) -> Rows:
-        """Yield each row with its record, or with the reason why it has none."""
+        """Yield each row with its record, or with the reason why it is refused."""
         with open_file(path) as file:
             rows = read_rows(file, self._dialect)
             first = next(rows, None)
@@ -47,7 +47,7 @@ class CsvReader:
             convert = self._converter(str(path), names)
             for line, raw in rows:
                 advance(len(raw))
-                row = FileRow(Position(str(path), line), raw)
+                row = FileRow(RowPosition(str(path), line), raw)
                 try:
                     cells = self._cells.split(raw)
                     if len(cells) != len(names):
@@ -99,7 +99,7 @@ class CsvReader:
         return convert
 
 
-def _chosen(columns: Mapping[str, Column], names: list[str]) -> list[tuple[str, Any, int]]:
+def _chosen(columns: Mapping[str, SchemaColumn], names: list[str]) -> list[tuple[str, Any, int]]:
     if columns:
         return [(name, column, names.index(name)) for name, column in columns.items()]
     return [(name, None, index) for index, name in enumerate(names)]

@@ -19,10 +19,10 @@ from ottla.base.errors import ConfigError
 from ottla.client.admin.offsets import LATEST, READ_COMMITTED, TopicPartition, list_offsets
 from ottla.client.brokers import Brokers
 from ottla.client.fetcher import Fetcher, FetchSettings
-from ottla.tools.files.columns import Column, parse_schema
+from ottla.tools.files.columns import SchemaColumn, parse_schema
 from ottla.tools.files.json_reader import decode_object, typed_fields
 from ottla.tools.files.rows import RefusedRow
-from ottla.tools.files.writers import Writer, open_writer
+from ottla.tools.files.writers import FileWriter, open_writer
 from ottla.tools.output import ProgressBar, count_text, note
 from ottla.wire.records.columnar import COLUMNS, ColumnDecoder
 
@@ -80,7 +80,7 @@ def export_topic(brokers: Brokers, job: ExportJob) -> int:
 
 
 def _committed_ends(brokers: Brokers, job: ExportJob) -> dict[TopicPartition, int]:
-    """Return the ends, but not beyond an open transaction, whose records nobody can read yet."""
+    """Return the ends, but not beyond an open transaction, whose records no consumer reads yet."""
     latest = dict.fromkeys(job.ends, LATEST)
     stable = list_offsets(brokers, latest, isolation_level=READ_COMMITTED) if latest else {}
     ends: dict[TopicPartition, int] = {}
@@ -106,8 +106,8 @@ class _Files:
     def write(
         self, partition: int, batches: Iterable[pa.RecordBatch], progress: ProgressBar
     ) -> None:
-        """Write the records of one partition; no file if there are none."""
-        writer: Writer | None = None
+        """Write the records of one partition; no file without records."""
+        writer: FileWriter | None = None
         reached = self._job.starts[self._job.topic, partition]
         try:
             for batch in batches:
@@ -123,7 +123,7 @@ class _Files:
             if writer is not None:
                 writer.close()
 
-    def _open(self, partition: int) -> Writer:
+    def _open(self, partition: int) -> FileWriter:
         path = self._job.folder / f"_part-{partition:05}.{self._job.format}"
         self._unfinished.append(path)
         return open_writer(path, self._job.format, self._form.schema)
@@ -249,12 +249,13 @@ class _Form:
         if self._headers:
             form = "CSV files" if self._job.format == "csv" else "Files with --schema"
             note(
-                f"{form} have no headers: those of {count_text(self._headers, 'record')} are left out. "
+                f"{form} have no headers: the headers of {count_text(self._headers, 'record')} are "
+                "left out. "
                 "Use Parquet or JSON, without --schema, to keep them."
             )
 
 
-def _arrow_type(column: Column) -> pa.DataType:
+def _arrow_type(column: SchemaColumn) -> pa.DataType:
     if column.is_time:
         return COLUMNS.field("timestamp").type
     if column.decimal is not None:
@@ -262,7 +263,7 @@ def _arrow_type(column: Column) -> pa.DataType:
     return _ARROW_TYPES.get(column.kind, pa.string())
 
 
-def _array(column: Column, values: list[Any]) -> pa.Array:
+def _array(column: SchemaColumn, values: list[Any]) -> pa.Array:
     plain = [None if value is None else column.arrow_value(value) for value in values]
     return pa.array(plain, _arrow_type(column))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ottla.tools.files.columns import Column
+from ottla.tools.files.columns import SchemaColumn
 from ottla.tools.files.mapping import (
     LoadMapping,
     Note,
@@ -15,7 +15,7 @@ from ottla.tools.files.mapping import (
     partition_of,
     time_of,
 )
-from ottla.tools.files.rows import FileRow, LoadedRecord, Position, RefusedRow
+from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow, RowPosition
 from ottla.tools.files.sources import open_file
 
 _BOM = b"\xef\xbb\xbf"
@@ -51,14 +51,14 @@ class JsonReader:
         self._convert = _of_record if mapping.is_records else self._of_object(mapping)
 
     def read(self, path: Path, advance: Callable[[int], None]) -> Rows:
-        """Yield each row with its record, or with the reason why it has none."""
+        """Yield each row with its record, or with the reason why it is refused."""
         with open_file(path) as file:
             for number, raw in enumerate(file, 1):
                 advance(len(raw))
                 line = (raw.removeprefix(_BOM) if number == 1 else raw).strip()
                 if not line:
                     continue
-                row = FileRow(Position(str(path), number), raw)
+                row = FileRow(RowPosition(str(path), number), raw)
                 try:
                     yield row, self._convert(line)
                 except RefusedRow as error:
@@ -98,7 +98,7 @@ class JsonReader:
         return msgspec.json.encode(typed) if self._columns else line
 
 
-def typed_fields(columns: Mapping[str, Column], fields: Mapping[str, Any]) -> dict[str, Any]:
+def typed_fields(columns: Mapping[str, SchemaColumn], fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a schema as checked JSON; RefusedRow if one does not fit."""
     return {
         name: None if bytes(fields[name]) == _NULL else column.of_json(fields[name])
@@ -107,7 +107,7 @@ def typed_fields(columns: Mapping[str, Column], fields: Mapping[str, Any]) -> di
 
 
 def decode_object(data: bytes) -> dict[str, Any]:
-    """Return the fields of a JSON object with their own text; RefusedRow if it is none."""
+    """Return the fields of a JSON object with their own text; RefusedRow for other data."""
     fields: dict[str, Any] = _decoded(_OBJECT, data)
     return fields
 

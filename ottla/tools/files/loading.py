@@ -10,6 +10,7 @@ with `--bad-rows`.
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -66,37 +67,46 @@ def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
     """Write the rows of files to a topic; ConfigError if a row is refused without `bad_rows`."""
     paths = find_files(job.files)
     bad_rows = BadRows(job.bad_rows)
-    reader: CsvReader | JsonReader | ParquetReader
-    if job.format == "csv":
-        reader = CsvReader(job.mapping, job.dialect, note)
-    elif job.format == "json":
-        reader = JsonReader(job.mapping, note)
-    else:
-        reader = ParquetReader(job.mapping, note)
     limit = _limit_of(brokers, job.topic)
     batch_bytes = _BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit - _OVERHEAD_BYTES)
     codec = CODECS[job.compression]
     settings = SendSettings(batch_bytes=max(batch_bytes, 1), compression=codec)
     total = sum(path.stat().st_size for path in paths)
-    compressed = any(path.suffix in (".gz", ".bz2") for path in paths)
+    is_compressed = any(path.suffix in (".gz", ".bz2") for path in paths)
     try:
         with (
             ColumnSender(brokers, settings) as sender,
-            ProgressBar(job.topic, None if compressed else total, is_bytes=True) as progress,
+            ProgressBar(job.topic, None if is_compressed else total, is_bytes=True) as progress,
         ):
             chunks = _Chunks(sender, job.topic, limit, codec)
             for path in paths:
-                for row, record in reader.read(path, progress.advance):
-                    refusal = record if isinstance(record, RefusedRow) else chunks.add(record)
-                    if refusal is not None:
-                        if not job.bad_rows:
-                            raise _failed(chunks, row, refusal)
-                        bad_rows.add(row, refusal, reader.head)
+                _load_file(path, job, chunks, bad_rows, progress)
             chunks.flush()
             return LoadResult(sender.records_sent, bad_rows.count)
     finally:
         bad_rows.close()
         _report(bad_rows)
+
+
+def _load_file(
+    path: Path, job: LoadJob, chunks: "_Chunks", bad_rows: BadRows, progress: ProgressBar
+) -> None:
+    reader = _reader(job)
+    for row, record in reader.read(path, progress.advance):
+        refusal = record if isinstance(record, RefusedRow) else chunks.add(record)
+        if refusal is None:
+            continue
+        if not job.bad_rows:
+            raise _failed(chunks, row, refusal)
+        bad_rows.add(row, refusal, reader.head)
+
+
+def _reader(job: LoadJob) -> CsvReader | JsonReader | ParquetReader:
+    if job.format == "csv":
+        return CsvReader(job.mapping, job.dialect, note)
+    return (
+        JsonReader(job.mapping, note) if job.format == "json" else ParquetReader(job.mapping, note)
+    )
 
 
 def _report(bad_rows: BadRows) -> None:

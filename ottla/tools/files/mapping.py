@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ottla.tools.files.columns import Column, parse_schema
+from ottla.tools.files.columns import SchemaColumn, parse_schema
 from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow, milliseconds, parse_time
 
 Note = Callable[[str], None]
@@ -29,7 +29,7 @@ class LoadMapping:
         """The columns of the command line."""
         return tuple(name for name in (self.key, self.value, self.timestamp) if name)
 
-    def columns(self) -> dict[str, Column]:
+    def columns(self) -> dict[str, SchemaColumn]:
         """Return the columns of the schema; none without a schema."""
         return parse_schema(self.schema) if self.schema else {}
 

@@ -19,8 +19,8 @@ from ottla.tools.files.mapping import LoadMapping, Note, Rows, partition_of, tim
 from ottla.tools.files.rows import (
     FileRow,
     LoadedRecord,
-    Position,
     RefusedRow,
+    RowPosition,
     check_columns,
     milliseconds,
 )
@@ -40,7 +40,7 @@ class ParquetReader:
         self._note = note
 
     def read(self, path: Path, advance: Callable[[int], None]) -> Rows:
-        """Yield each row with its record, or with the reason why it has none."""
+        """Yield each row with its record, or with the reason why it is refused."""
         try:
             # Spark writes timestamps as INT96, which in nanoseconds end in 2262.
             file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
@@ -56,7 +56,7 @@ class ParquetReader:
                 advance(size * batch.num_rows // total)
                 for index, values in enumerate(batch.to_pylist()):
                     line += 1
-                    row = FileRow(Position(str(path), line, "row"), (batch, index))
+                    row = FileRow(RowPosition(str(path), line, "row"), (batch, index))
                     try:
                         yield row, convert(values)
                     except RefusedRow as error:

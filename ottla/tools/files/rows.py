@@ -19,7 +19,7 @@ class RefusedRow(Exception):
         self.column = column
 
 
-class Position(NamedTuple):
+class RowPosition(NamedTuple):
     """The place of a row: a line of a text file, or a row of a Parquet file, from 1 on."""
 
     path: str
@@ -35,7 +35,7 @@ class Position(NamedTuple):
 class FileRow(NamedTuple):
     """A row as the file has it: text, or the values of a Parquet file."""
 
-    position: Position
+    position: RowPosition
     source: Any
 
 

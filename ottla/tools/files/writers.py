@@ -18,7 +18,7 @@ _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 SUFFIXES = {"csv": "csv", "json": "json", "parquet": "parquet"}
 
 
-class Writer(Protocol):
+class FileWriter(Protocol):
     """Writes batches to one file."""
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -28,7 +28,7 @@ class Writer(Protocol):
         """Finish the file."""
 
 
-def open_writer(path: Path, file_format: str, schema: pa.Schema) -> Writer:
+def open_writer(path: Path, file_format: str, schema: pa.Schema) -> FileWriter:
     """Create a file with columns of `schema`."""
     if file_format == "parquet":
         return _ParquetWriter(path, schema)

@@ -78,7 +78,7 @@ def test_files_of_an_export_restore_the_records(
     folder = str(tmp_path / "out")
     done = ottla("topic", "export", f"out-{file_format}", folder, "--format", file_format)
     assert done.code == 0, done.errors
-    assert ("those of 1 record are left out" in done.errors) is (file_format == "csv")
+    assert ("the headers of 1 record are left out" in done.errors) is (file_format == "csv")
     loaded = ottla(
         "topic", "load", f"in-{file_format}", folder, "--format", file_format, "--records",
         "--output", "json",

@@ -1,10 +1,12 @@
 """Loads files into a topic and exports a topic to files, in one batch of Spark."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
@@ -17,8 +19,8 @@ from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.query.failures import QueryError, explain
 
 _POLL_S = 0.2
-# CSV as RFC 4180 and `ottla.tools.files` write it: Spark's defaults drop blanks, read line breaks as
-# ends of rows, and escape quotes in a way of their own.
+# CSV as RFC 4180 and `ottla topic export` write it: Spark's defaults drop blanks, read line breaks
+# as ends of rows, and escape quotes in a way of their own.
 _CSV = {
     "header": "true",
     "multiLine": "true",
@@ -27,6 +29,9 @@ _CSV = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
+# Spark reads an empty cell, and a quoted one, as null if that is the text of null: a text that no
+# file has makes them differ.
+_CSV_READING = _CSV | {"nullValue": "\x00null\x00"}
 _RECORD = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -88,8 +93,7 @@ def load(
     options = _reading(settings)
     reader = reader.options(**options, **(settings.options or {}))
     if settings.schema:
-        # Otherwise a row that does not fit is loaded without its values.
-        reader = reader.schema(_columns(spark, settings.schema)).option("mode", "FAILFAST")
+        reader = reader.schema(_columns(spark, settings.schema))
     elif settings.is_records and settings.format == "json":
         # Inference would make numbers of texts, and lacks columns that are null everywhere.
         reader = reader.schema(_columns(spark, _JSON_RECORD))
@@ -115,7 +119,8 @@ _JSON_RECORD = (
 
 def _reading(settings: LoadSettings) -> dict[str, str]:
     """Return the options of Spark's reader, without those that the caller sets."""
-    defaults = _CSV if settings.format == "csv" else {}
+    # In Spark's default mode, a row that does not fit is loaded without its values.
+    defaults = (_CSV_READING if settings.format == "csv" else {}) | {"mode": "FAILFAST"}
     chosen = {name.lower() for name in settings.options or {}}
     return {name: value for name, value in defaults.items() if name.lower() not in chosen}
 
@@ -263,11 +268,22 @@ def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> N
     watcher.start()
     try:
         work()
-    except PySparkException as error:
-        raise QueryError(explain(str(error))) from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryError(_reason(str(error))) from None
     finally:
         is_done.set()
         watcher.join()
+
+
+def _reason(text: str) -> str:
+    """Return the part of Spark's error that users need."""
+    misfit = re.search(r"Malformed records are detected in record parsing: (.*?)\.?\n", text)
+    if misfit is None:
+        return explain(text)
+    return (
+        f"a row does not fit the columns: {misfit[1]}. --engine process reports its file, line and "
+        "column, and --bad-rows receives such rows"
+    )
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:
