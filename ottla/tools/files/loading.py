@@ -79,9 +79,13 @@ def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
             ProgressBar(job.topic, None if is_compressed else total, is_bytes=True) as progress,
         ):
             chunks = _Chunks(sender, job.topic, limit, codec)
-            for path in paths:
-                _load_file(path, job, chunks, bad_rows, progress)
-            chunks.flush()
+            try:
+                for path in paths:
+                    _load_file(path, job, chunks, bad_rows, progress)
+                chunks.flush()
+            except ApiError as error:
+                sent = count_text(sender.records_sent, "record")
+                raise ApiError(error.code, f"{error} {sent} are loaded, others may be.") from error
             return LoadResult(sender.records_sent, bad_rows.count)
     finally:
         bad_rows.close()

@@ -26,6 +26,7 @@ from ottla.tools.files.rows import (
 )
 
 _ROWS = 4096
+_TIMES = "timestamp in milliseconds"
 _RECORD = ("key", "value", "partition", "timestamp", "headers")
 
 
@@ -54,7 +55,7 @@ class ParquetReader:
             line, total = 0, max(file.metadata.num_rows, 1)
             for batch in file.iter_batches(_ROWS, columns=chosen):
                 advance(size * batch.num_rows // total)
-                for index, values in enumerate(batch.to_pylist()):
+                for index, values in enumerate(_plain_batch(batch, self._is_records).to_pylist()):
                     line += 1
                     row = FileRow(RowPosition(str(path), line, "row"), (batch, index))
                     try:
@@ -97,12 +98,21 @@ class ParquetReader:
         return convert
 
 
+def _plain_batch(batch: pa.RecordBatch, is_records: bool) -> pa.RecordBatch:
+    """Return records with moments as milliseconds: Python's calendar ends in the year 9999."""
+    index = batch.schema.get_field_index("timestamp")
+    if not is_records or index < 0 or not pa.types.is_timestamp(batch.column(index).type):
+        return batch
+    moments = batch.column(index).cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+    return batch.set_column(index, _TIMES, moments)
+
+
 def _of_record(values: Mapping[str, Any]) -> LoadedRecord:
     headers = values.get("headers")
     return LoadedRecord(
         _bytes(values.get("key")),
         _bytes(values.get("value")),
-        time_of(values.get("timestamp"), "timestamp"),
+        values[_TIMES] if _TIMES in values else time_of(values.get("timestamp"), "timestamp"),
         partition_of(values.get("partition")),
         None if headers is None else tuple(map(dict, headers)),
     )
