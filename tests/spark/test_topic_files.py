@@ -49,7 +49,9 @@ def test_files_of_one_engine_are_loaded_by_the_other(
             exporting = ExportSettings(folder=folder, **form, **part)
             assert export(spark, access, exporting, _ignore) == len(rows)
             mapping = LoadMapping(is_records=True)
-            loading = LoadJob(topic=here, files=(folder,), format=name, mapping=mapping)
+            loading = LoadJob(
+                topic=here, partitions=1, files=(folder,), format=name, mapping=mapping
+            )
             assert load_files(brokers, loading).records == len(rows)
             for topic in (here, by_spark):
                 back = read_with_librdkafka(broker.bootstrap, topic)

@@ -4,11 +4,12 @@ A chunk of rows becomes columns, and the columnar sender writes them with acks=a
 duplicates. The rows before a refused one are written before the load fails, so that its error has
 an exact number.
 
-Not done: a row whose batch the broker refuses for another reason than its size ends the load, also
-with `--bad-rows`.
+Not done: with `--bad-rows`, rows that only the broker refuses: if the caller may not read the
+topic's configuration, a record beyond its limits ends the load.
 """
 
 import time
+import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,12 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from ottla.base.errors import ApiError, ConfigError
-from ottla.client.admin.configs import Resource, ResourceType, read_config
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender, SendSettings
 from ottla.tools.files.csv_reader import CsvReader
 from ottla.tools.files.csv_rows import Dialect
 from ottla.tools.files.json_reader import JsonReader
+from ottla.tools.files.limits import OVERHEAD_BYTES, TopicLimits, limits_of
 from ottla.tools.files.mapping import LoadMapping
 from ottla.tools.files.parquet_reader import ParquetReader
 from ottla.tools.files.refusals import BadRows
@@ -37,9 +38,6 @@ from ottla.wire.records.compression import CODECS
 _CHUNK_ROWS = 20_000
 _CHUNK_BYTES = 8 << 20
 _BATCH_BYTES = 900_000
-# Of a batch of one record: its header, and the varints of the record.
-_OVERHEAD_BYTES = 100
-_LIMIT = "max.message.bytes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +45,7 @@ class LoadJob:
     """What is loaded: the files, their format, and the file of refused rows, if it is named."""
 
     topic: str
+    partitions: int
     files: tuple[str, ...]
     format: str
     mapping: LoadMapping
@@ -67,8 +66,8 @@ def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
     """Write the rows of files to a topic; ConfigError if a row is refused without `bad_rows`."""
     paths = find_files(job.files)
     bad_rows = BadRows(job.bad_rows)
-    limit = _limit_of(brokers, job.topic)
-    batch_bytes = _BATCH_BYTES if limit is None else min(_BATCH_BYTES, limit - _OVERHEAD_BYTES)
+    limits = limits_of(brokers, job.topic, job.partitions)
+    batch_bytes = min(_BATCH_BYTES, limits.batch_bytes - OVERHEAD_BYTES)
     codec = CODECS[job.compression]
     settings = SendSettings(batch_bytes=max(batch_bytes, 1), compression=codec)
     total = sum(path.stat().st_size for path in paths)
@@ -78,7 +77,7 @@ def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
             ColumnSender(brokers, settings) as sender,
             ProgressBar(job.topic, None if is_compressed else total, is_bytes=True) as progress,
         ):
-            chunks = _Chunks(sender, job.topic, limit, codec)
+            chunks = _Chunks(sender, limits, codec)
             try:
                 for path in paths:
                     _load_file(path, job, chunks, bad_rows, progress)
@@ -96,13 +95,17 @@ def _load_file(
     path: Path, job: LoadJob, chunks: "_Chunks", bad_rows: BadRows, progress: ProgressBar
 ) -> None:
     reader = _reader(job)
-    for row, record in reader.read(path, progress.advance):
-        refusal = record if isinstance(record, RefusedRow) else chunks.add(record)
-        if refusal is None:
-            continue
-        if not job.bad_rows:
-            raise _failed(chunks, row, refusal)
-        bad_rows.add(row, refusal, reader.head)
+    try:
+        for row, record in reader.read(path, progress.advance):
+            refusal = record if isinstance(record, RefusedRow) else chunks.add(record)
+            if refusal is None:
+                continue
+            if not job.bad_rows:
+                raise _failed(chunks, row, refusal)
+            bad_rows.add(row, refusal, reader.head)
+    except (EOFError, zlib.error) as error:
+        sent = count_text(chunks.flush(), "record")
+        raise ConfigError(f"{path} is damaged: {error}. {sent} before it are loaded.") from error
 
 
 def _reader(job: LoadJob) -> CsvReader | JsonReader | ParquetReader:
@@ -129,50 +132,33 @@ def _failed(chunks: "_Chunks", row: FileRow, refusal: RefusedRow) -> ConfigError
     )
 
 
-def _limit_of(brokers: Brokers, topic: str) -> int | None:
-    """Return the topic's max.message.bytes; None if the caller may not read it."""
-    try:
-        entries = read_config(brokers, Resource(ResourceType.TOPIC, topic), names=[_LIMIT])
-    except ApiError:
-        return None
-    return next((int(entry.value) for entry in entries if entry.value), None)
-
-
 class _Chunks:
     """Collects records, and sends them by partition."""
 
-    def __init__(self, sender: ColumnSender, topic: str, limit: int | None, codec: int) -> None:
+    def __init__(self, sender: ColumnSender, limits: TopicLimits, codec: int) -> None:
         self._sender = sender
-        self._topic = topic
-        self._limit = limit
+        self._limits = limits
         self._codec = codec
-        self._partitions = sender.partition_count(topic)
         self._records: list[LoadedRecord] = []
         self._size = 0
         self._sticky = 0
+        self._now_ms = time.time_ns() // 1_000_000
 
     def add(self, record: LoadedRecord) -> RefusedRow | None:
-        """Collect a record; return the reason if the topic cannot have it."""
-        partition = record.partition
-        if partition is not None and not 0 <= partition < self._partitions:
-            return RefusedRow(
-                f"topic {self._topic!r} has no partition {partition}: the last one is "
-                f"{self._partitions - 1}",
-                "partition",
-            )
+        """Collect a record; return the reason if the topic refuses it."""
         size = record.size()
-        if self._limit is not None and size + _OVERHEAD_BYTES > self._limit:
-            (batch,) = encode_rows(_rows([record]), batch_bytes=1, compression=self._codec)
-            if batch.size_bytes > self._limit:
-                return RefusedRow(
-                    f"the record has {batch.size_bytes} bytes, more than {_LIMIT} of topic "
-                    f"{self._topic!r} ({self._limit}): raise that, or compress with --compression"
-                )
+        refusal = self._limits.refusal(record, size, self._now_ms, self._batch_size)
+        if refusal is not None:
+            return refusal
         self._records.append(record)
         self._size += size
         if len(self._records) >= _CHUNK_ROWS or self._size >= _CHUNK_BYTES:
             self._send()
         return None
+
+    def _batch_size(self, record: LoadedRecord) -> int:
+        (batch,) = encode_rows(_rows([record]), batch_bytes=1, compression=self._codec)
+        return batch.size_bytes
 
     def flush(self) -> int:
         """Write all records; return the number of all that are acknowledged."""
@@ -184,15 +170,17 @@ class _Chunks:
         records, self._records, self._size = self._records, [], 0
         if not records:
             return
-        self._sticky = (self._sticky + 1) % self._partitions
+        count = self._limits.partitions
+        self._now_ms = time.time_ns() // 1_000_000
+        self._sticky = (self._sticky + 1) % count
         rows = _rows(records)
-        partitions = _partitions(records, rows, self._partitions, self._sticky)
+        partitions = _partitions(records, rows, count, self._sticky)
         order = np.argsort(partitions, kind="stable")
         ordered = _taken(rows, order)
         numbers, starts = np.unique(partitions[order], return_index=True)
         ends = [*starts[1:].tolist(), len(order)]
         for number, start, end in zip(numbers.tolist(), starts.tolist(), ends, strict=True):
-            self._sender.send(self._topic, number, ordered.slice(start, end))
+            self._sender.send(self._limits.topic, number, ordered.slice(start, end))
 
 
 def _rows(records: list[LoadedRecord]) -> Rows:

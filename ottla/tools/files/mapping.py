@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from ottla.tools.files.columns import SchemaColumn, parse_schema
-from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow, milliseconds, parse_time
+from ottla.tools.files.rows import FileRow, LoadedRecord, RefusedRow, milliseconds, milliseconds_of
 
 Note = Callable[[str], None]
 Rows = Iterator[tuple[FileRow, "LoadedRecord | RefusedRow"]]
@@ -40,11 +40,11 @@ def time_of(value: Any, column: str) -> int | None:
         return None
     try:
         if isinstance(value, str):
-            return milliseconds(parse_time(value))
+            return milliseconds_of(value)
         if isinstance(value, datetime):
             return milliseconds(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
-            return int(value * 1000)
+            return round(value * 1000)
     except (ValueError, OverflowError) as error:
         raise RefusedRow(str(error), column) from None
     raise RefusedRow(f"{value!r} is not a time", column)

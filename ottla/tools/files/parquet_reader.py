@@ -1,11 +1,12 @@
 """Records of Parquet files; a door of pyarrow.
 
-Not done: fields of nested columns in a schema.
+Not done: fields of nested columns in a schema; nanoseconds of timestamps, which become
+microseconds.
 """
 
 import base64
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,6 @@ from ottla.tools.files.rows import (
     RefusedRow,
     RowPosition,
     check_columns,
-    milliseconds,
 )
 
 _ROWS = 4096
@@ -55,7 +55,7 @@ class ParquetReader:
             line, total = 0, max(file.metadata.num_rows, 1)
             for batch in file.iter_batches(_ROWS, columns=chosen):
                 advance(size * batch.num_rows // total)
-                for index, values in enumerate(_plain_batch(batch, self._is_records).to_pylist()):
+                for index, values in enumerate(_plain(str(path), batch, self._is_records)):
                     line += 1
                     row = FileRow(RowPosition(str(path), line, "row"), (batch, index))
                     try:
@@ -98,17 +98,29 @@ class ParquetReader:
         return convert
 
 
-def _plain_batch(batch: pa.RecordBatch, is_records: bool) -> pa.RecordBatch:
-    """Return records with moments as milliseconds: Python's calendar ends in the year 9999."""
-    index = batch.schema.get_field_index("timestamp")
-    if not is_records or index < 0 or not pa.types.is_timestamp(batch.column(index).type):
-        return batch
-    moments = batch.column(index).cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
-    return batch.set_column(index, _TIMES, moments)
+def _plain(path: str, batch: pa.RecordBatch, is_records: bool) -> list[dict[str, Any]]:
+    """Return rows as Python values; ConfigError if Python has no such value."""
+    for index, column in enumerate(batch.columns):
+        if not pa.types.is_timestamp(column.type):
+            continue
+        name, moments = batch.schema.names[index], column
+        if is_records and name == "timestamp":
+            # Python's calendar ends in the year 9999.
+            name, moments = _TIMES, column.cast(pa.timestamp("ms"), safe=False).cast(pa.int64())
+        elif column.type.unit == "ns":
+            moments = column.cast(pa.timestamp("us", column.type.tz), safe=False)
+        batch = batch.set_column(index, name, moments)
+    try:
+        rows: list[dict[str, Any]] = batch.to_pylist()
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"{path}: {error}. Add --engine spark, which may read it.") from error
+    return rows
 
 
 def _of_record(values: Mapping[str, Any]) -> LoadedRecord:
     headers = values.get("headers")
+    if headers is not None and any(header["key"] is None for header in headers):
+        raise RefusedRow("a header has no name", "headers")
     return LoadedRecord(
         _bytes(values.get("key")),
         _bytes(values.get("value")),
@@ -136,9 +148,10 @@ def json_value(value: Any) -> Any:
 
 
 def time_text(moment: datetime) -> str:
-    """Return a moment in UTC, as Spark writes it."""
-    milliseconds(moment)
-    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+    """Return a moment in UTC, as Spark writes it; with microseconds only if it has them."""
+    aware = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    unit = "microseconds" if moment.microsecond % 1000 else "milliseconds"
+    return aware.replace(tzinfo=None).isoformat(timespec=unit) + "Z"
 
 
 def _plain_text(value: Any) -> str:

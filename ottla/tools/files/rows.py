@@ -1,5 +1,6 @@
 """Rows of files as values: the row, its position in a file, and the reason why it is refused."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -7,6 +8,8 @@ from typing import Any, NamedTuple
 from ottla.base.errors import ConfigError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FAR = re.compile(r"\+?([0-9]{5,6})(-.*)")
+_CYCLE_MS = 146_097 * 86_400_000
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -50,8 +53,9 @@ class LoadedRecord(NamedTuple):
 
     def size(self) -> int:
         """Return a size that the encoded record does not exceed, in bytes."""
-        size = len(self.key or b"") + len(self.value or b"") + 40
-        for header in self.headers or ():
+        key, value, _, _, headers = self
+        size = len(key or b"") + len(value or b"") + 40
+        for header in headers or ():
             size += len(header["key"]) * 4 + len(header["value"] or b"") + 10
         return size
 
@@ -76,6 +80,26 @@ def parse_time(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(f"{text!r} is not a time such as 2026-02-14T12:00:00Z") from None
+
+
+def milliseconds_of(text: str) -> int:
+    """Return the milliseconds since 1970 of an ISO 8601 text, also beyond the year 9999."""
+    try:
+        return milliseconds(parse_time(text))
+    except ValueError:
+        far = _FAR.fullmatch(text)
+        if far is None:
+            raise
+    # The calendar repeats every 400 years.
+    cycles, year = divmod(int(far[1]) - 2000, 400)
+    return milliseconds(parse_time(f"{2000 + year}{far[2]}")) + cycles * _CYCLE_MS
+
+
+def text_of_milliseconds(timestamp: int) -> str:
+    """Return the ISO 8601 text in UTC that `milliseconds_of` reads, also beyond the year 9999."""
+    cycles, rest = divmod(timestamp, _CYCLE_MS)
+    moment = EPOCH + rest * _MILLISECOND
+    return f"{moment.year + 400 * cycles:04}{moment:-%m-%dT%H:%M:%S}.{rest % 1000:03}Z"
 
 
 def check_columns(named: Iterable[str], known: Iterable[str], source: str) -> None:

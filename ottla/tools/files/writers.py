@@ -12,10 +12,13 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from ottla.tools.files.rows import text_of_milliseconds
+
 # Rows of a group of a Parquet file, by size.
 _GROUP_BYTES = 16 << 20
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%SZ"
-SUFFIXES = {"csv": "csv", "json": "json", "parquet": "parquet"}
+# Arrow's calendar ends in the year 32767.
+_YEAR_10000_MS = 253_402_300_800_000
 
 
 class FileWriter(Protocol):
@@ -40,9 +43,17 @@ def _with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     for index, field in enumerate(batch.schema):
         if pa.types.is_timestamp(field.type):
             moments = batch.column(index).cast(pa.timestamp("ms", tz="UTC"), safe=False)
-            texts = pc.strftime(moments, format=_TIME_FORMAT)
+            texts = _texts(moments)
             batch = batch.set_column(index, pa.field(field.name, pa.string()), texts)
     return batch
+
+
+def _texts(moments: pa.Array) -> pa.Array:
+    numbers = moments.cast(pa.int64())
+    if (pc.max(numbers).as_py() or 0) < _YEAR_10000_MS:
+        return pc.strftime(moments, format=_TIME_FORMAT)
+    texts = [None if at is None else text_of_milliseconds(at) for at in numbers.to_pylist()]
+    return pa.array(texts, pa.string())
 
 
 class _ParquetWriter:

@@ -2,12 +2,13 @@
 Spark.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from ottla.base.loading import deferred, load_module
-from ottla.client.admin.topics import describe_topic
+from ottla.client.admin.topics import Topic, describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
 from ottla.tools.files import needed as in_process
@@ -63,31 +64,32 @@ def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     (needed if by_spark else in_process).check_installed()
     if by_spark and option_values["bad_rows"]:
         raise click.UsageError("--bad-rows is not for --engine spark: omit one of them")
-    topic = describe_topic(brokers, option_values["topic"]).name
+    topic = describe_topic(brokers, option_values["topic"])
     load = _load_with_spark if by_spark else _load_here
     count, refused = load(brokers, topic, option_values)
+    loaded = count_text(count, "record")
     if refused:
         rows = count_text(refused, "row")
-        note(f"{rows} of the files {'was' if refused == 1 else 'were'} refused: "
-             f"{option_values['bad_rows']}")  # fmt: skip
+        verb = "was" if refused == 1 else "were"
+        note(f"{rows} {verb} refused and written to {option_values['bad_rows']}, {loaded} loaded.")
     output.done(
-        f"Loaded {count_text(count, 'record')} into {topic}.",
-        topic=topic,
-        records=count,
-        refused=refused,
+        f"Loaded {loaded} into {topic.name}.", topic=topic.name, records=count, refused=refused
     )
 
 
-def _load_here(brokers: Brokers, topic: str, options: dict[str, Any]) -> tuple[int, int]:
+def _load_here(brokers: Brokers, topic: Topic, options: dict[str, Any]) -> tuple[int, int]:
     loading = load_module("ottla.tools.files.loading")
-    file_format = _format(options)
+    names = options["files"]
+    found = load_module("ottla.tools.files.sources").find_files(names)
+    file_format = _format(options, list(map(str, found)))
     if options["settings"] and file_format != "csv":
         raise click.UsageError(
             f"-X has options of CSV, not of {file_format}: omit it, or add --engine spark"
         )
     job = loading.LoadJob(
-        topic=topic,
-        files=options["files"],
+        topic=topic.name,
+        partitions=len(topic.partitions),
+        files=names,
         format=file_format,
         mapping=loading.LoadMapping(
             **{
@@ -103,23 +105,23 @@ def _load_here(brokers: Brokers, topic: str, options: dict[str, Any]) -> tuple[i
     return result.records, result.refused
 
 
-def _format(options: dict[str, Any]) -> str:
+def _format(options: dict[str, Any], names: Sequence[str]) -> str:
     sources = load_module("ottla.tools.files.sources")
-    return str(options["file_format"] or sources.format_of(options["files"]))
+    return str(options["file_format"] or sources.format_of(names))
 
 
-def _load_with_spark(brokers: Brokers, topic: str, options: dict[str, Any]) -> tuple[int, int]:
+def _load_with_spark(brokers: Brokers, topic: Topic, options: dict[str, Any]) -> tuple[int, int]:
     loading = needed.module("ottla.streams.spark.pipelines.topic_files")
     settings = loading.LoadSettings(
-        topic=topic,
-        format=_format(options),
+        topic=topic.name,
+        format=_format(options, options["files"]),
         options=options["settings"],
         **{
             name: options[name]
             for name in ("schema", "key", "value", "timestamp", "is_records", "compression")
         },
     )
-    spark = needed.open_session(f"load {topic}", {})
-    with watched(f"Loading {topic}") as show:
+    spark = needed.open_session(f"load {topic.name}", {})
+    with watched(f"Loading {topic.name}") as show:
         count = loading.load(spark, _access_of(brokers), options["files"], settings, show)
     return int(count), 0

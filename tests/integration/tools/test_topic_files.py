@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -226,7 +227,7 @@ def test_rows_that_do_not_fit_go_to_a_file(ottla: Run, cluster: Cluster, tmp_pat
         f"{path}, line 5: the row has 2 columns, not 3",
         f"{path}, line 6, column 'name': text follows the closing quote",
         f"{path}, line 8, column 'delay': 99999999999 is outside of int (-2147483648 to 2147483647)",
-        f"4 rows of the files were refused: {bad}",
+        f"4 rows were refused and written to {bad}, 2 records loaded.",
     ]
     assert [(row.key, row.value) for row in _read(cluster, "rows")] == [
         (b"1", b'{"id":1,"name":"a\\nb","delay":5}'),
@@ -365,3 +366,89 @@ def test_refusals_of_the_topic_are_reported(ottla: Run, cluster: Cluster, tmp_pa
     assert ottla("topic", "load", "present", file, "-X", "sep=;").code == 2
     both = ottla("topic", "load", "present", file, "--engine", "spark", "--bad-rows", "x")
     assert (both.code, "--bad-rows is not for --engine spark" in both.errors) == (2, True)
+
+
+def test_records_that_the_topic_refuses_for_time_or_key_are_rows_of_a_file(
+    ottla: Run, cluster: Cluster, tmp_path: Path
+) -> None:
+    """A broker refuses whole batches, so that the load checks each record before it sends."""
+    limits = {"message.timestamp.before.max.ms": "1000", "cleanup.policy": "compact"}
+    cluster.create_topic("strict", config=limits)
+    (tmp_path / "in.csv").write_text("key,value,timestamp\na,1,\n,2,\nc,3,2020-01-01\nd,4,\n")
+    bad = tmp_path / "bad"
+    words = ("topic", "load", "strict", str(tmp_path / "in.csv"), "--records")
+    done = ottla(*words, "--bad-rows", str(bad))
+    assert "line 3: topic 'strict' is compacted, and the record has no key" in done.errors
+    assert "line 4: the time of the record, 1577836800000 ms, is outside of message" in done.errors
+    assert bad.read_text() == "key,value,timestamp\n,2,\nc,3,2020-01-01\n"
+    assert _values(cluster, "strict") == [b"1", b"4"]
+
+
+@pytest.mark.parametrize("file_format", ["csv", "json", "parquet"])
+def test_times_of_any_year_are_restored(
+    ottla: Run, cluster: Cluster, tmp_path: Path, file_format: str
+) -> None:
+    """0, no time, and years that Python's calendar lacks."""
+    config = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+    for topic in (f"years-{file_format}", f"years-{file_format}-2"):
+        cluster.create_topic(topic, config=config)
+    file = tmp_path / "in.csv"
+    times = ["1970-01-01", "1969-12-31T23:59:59.999Z", "10000-02-29T12:00:00.5Z", "+123456-01-01"]
+    file.write_text("value,timestamp\n" + "".join(f"v,{at}\n" for at in times))
+    assert ottla("topic", "load", f"years-{file_format}", str(file), "--records").code == 0
+    rows = _read(cluster, f"years-{file_format}")
+    far = 253_402_300_800_000 + 59 * 86_400_000 + 43_200_500
+    assert [row.timestamp for row in rows][:3] == [0, -1, far]
+    folder = str(tmp_path / "out")
+    words = ("topic", "export", f"years-{file_format}", folder, "--format", file_format)
+    assert ottla(*words).code == 0
+    done = ottla("topic", "load", f"years-{file_format}-2", folder, "--records")
+    assert done.code == 0, done.errors
+    assert _read(cluster, f"years-{file_format}-2") == rows
+
+
+def test_times_of_parquet_become_texts_in_utc(ottla: Run, cluster: Cluster, tmp_path: Path) -> None:
+    """A zone is converted; microseconds are kept; numbers are seconds."""
+    cluster.create_topic("zones", config={"retention.ms": "-1"})
+    noon = 1_767_268_800_000_000
+    columns = {
+        "zoned": pa.array([noon], pa.timestamp("us", "Asia/Tokyo")),
+        "plain": pa.array([noon + 1], pa.timestamp("us")),
+        "nanos": pa.array([noon * 1000 + 1], pa.timestamp("ns")),
+        "seconds": pa.array([noon / 1_000_000]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "in.parquet")
+    words = ("topic", "load", "zones", str(tmp_path / "in.parquet"), "--timestamp", "seconds")
+    assert ottla(*words).code == 0
+    (row,) = _read(cluster, "zones")
+    assert row.timestamp == noon // 1000
+    texts = [json.loads(row.value or b"")[name] for name in ("zoned", "plain", "nanos")]
+    assert texts == ["2026-01-01T12:00:00.000Z", "2026-01-01T12:00:00.000001Z", texts[0]]
+
+
+def test_damaged_compressed_files_are_named(ottla: Run, cluster: Cluster, tmp_path: Path) -> None:
+    """The error has the file and the number of loaded records."""
+    cluster.create_topic("damaged")
+    whole = gzip.compress(b"a\n" + b"".join(b"%d\n" % number for number in range(100_000)))
+    (tmp_path / "in.csv.gz").write_bytes(whole[:-20])
+    done = ottla("topic", "load", "damaged", str(tmp_path / "in.csv.gz"))
+    assert (done.code, "in.csv.gz is damaged: " in done.errors) == (1, True)
+
+
+def test_an_open_transaction_ends_the_export(ottla: Run, cluster: Cluster, tmp_path: Path) -> None:
+    """The records after its beginning are not committed yet, and a note says so."""
+    cluster.create_topic("open")
+    settings = {"bootstrap.servers": cluster.bootstrap, "transactional.id": "open"}
+    producer = confluent_kafka.Producer({**settings, "partitioner": "murmur2_random"})
+    producer.init_transactions()
+    for value, is_committed in ((b"1", True), (b"2", False)):
+        producer.begin_transaction()
+        producer.produce("open", value, partition=0)
+        producer.flush()
+        if is_committed:
+            producer.commit_transaction()
+    done = ottla("topic", "export", "open", str(tmp_path / "x"), "--format", "json")
+    assert "open-0: exported up to offset 2, where an open transaction begins" in done.errors
+    (line,) = (tmp_path / "x" / "part-00000.json").read_text().splitlines()
+    assert json.loads(line)["value"] == "1"
+    producer.abort_transaction()
