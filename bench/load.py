@@ -227,7 +227,9 @@ def run_compiled(
         first.write_bytes(b"".join(greeting))
         command = [str(program), "-g", str(first), str(port), str(depth), str(seconds)]
         command += map(str, paths)
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"the load of port {port} ended: {done.stderr.strip()}")
     return dict(json.loads(done.stdout))
 
 
