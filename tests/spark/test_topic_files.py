@@ -57,6 +57,12 @@ def test_files_of_one_engine_are_loaded_by_the_other(
                 back = read_with_librdkafka(broker.bootstrap, topic)
                 assert _parts(back, name) == _parts(rows, name), (topic, name, as_bytes)
     broker.create_topic("misfit")
+    with RecordProducer(broker.bootstrap) as producer:
+        producer.send("both", b"\xff", partition=0)
+    whole: dict[str, Any] = {"starts": {("both", 0): 0}, "ends": {("both", 0): len(rows) + 1}}
+    text = ExportSettings(topic="both", format="csv", folder=str(tmp_path / "text"), **whole)
+    with pytest.raises(QueryError, match=r"is not UTF-8, so that .*: add --bytes"):
+        export(spark, access, text, _ignore)
     (tmp_path / "misfit.csv").write_text("a,b\n1,x\n")
     wrong = LoadSettings(topic="misfit", format="csv", schema="a int, b int")
     with pytest.raises(

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from ottla.base.errors import ApiError, ConfigError
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.client.brokers import Brokers
 from ottla.client.sender import ColumnSender, SendSettings
 from ottla.tools.files.csv_reader import CsvReader
@@ -82,9 +82,11 @@ def load_files(brokers: Brokers, job: LoadJob) -> LoadResult:
                 for path in paths:
                     _load_file(path, job, chunks, bad_rows, progress)
                 chunks.flush()
-            except ApiError as error:
-                sent = count_text(sender.records_sent, "record")
-                raise ApiError(error.code, f"{error} {sent} are loaded, others may be.") from error
+            except OttlaError as error:
+                if not isinstance(error, ConfigError):
+                    sent = count_text(sender.records_sent, "record")
+                    note(f"{sent} were acknowledged before the error; others may be written, too.")
+                raise
             return LoadResult(sender.records_sent, bad_rows.count)
     finally:
         bad_rows.close()

@@ -13,7 +13,7 @@ from ottla.client.brokers import Brokers
 from ottla.operations.offsets.positions import Anchor, parse_position, resolve, resolve_end
 from ottla.tools import options
 from ottla.tools.files import needed as in_process
-from ottla.tools.output import Output, count_text
+from ottla.tools.output import Output, count_text, note
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 from ottla.tools.topic_partitions import check_partition
@@ -87,6 +87,10 @@ def _export_here(brokers: Brokers, options: dict[str, Any], part: dict[str, Any]
 
 
 def _export_with_spark(brokers: Brokers, options: dict[str, Any], part: dict[str, Any]) -> int:
+    if options["schema"]:
+        note("Values that do not fit --schema become empty columns, which Spark does not count.")
+    if options["schema"] or options["file_format"] == "csv":
+        note("The files have no headers. Use Parquet or JSON, without --schema, to keep them.")
     exporting = needed.module("ottla.streams.spark.pipelines.topic_files")
     settings = exporting.ExportSettings(
         topic=options["topic"],

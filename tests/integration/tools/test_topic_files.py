@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.admin import configs
 from ottla.client.admin.configs import Resource, ResourceType
 from ottla.client.raw.producer import RecordProducer
 from ottla.testing import Cluster
+from ottla.tools.files import limits
 from tests.corpus.judges import Reading, read_with_librdkafka
 from tests.integration.tools.conftest import Run
 
@@ -452,3 +454,20 @@ def test_an_open_transaction_ends_the_export(ottla: Run, cluster: Cluster, tmp_p
     (line,) = (tmp_path / "x" / "part-00000.json").read_text().splitlines()
     assert json.loads(line)["value"] == "1"
     producer.abort_transaction()
+
+
+def test_a_refusal_of_the_broker_is_reported_with_the_number_of_written_records(
+    ottla: Run, cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the limits of the topic cannot be read, the broker refuses the batch."""
+    cluster.create_topic("unread", config={"max.message.bytes": "2000"})
+
+    def denied(*_arguments: Any, **_options: Any) -> None:
+        raise ApiError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    monkeypatch.setattr(limits, "read_config", denied)
+    (tmp_path / "in.csv").write_text("v\n" + "x" * 3000 + "\n")
+    done = ottla("topic", "load", "unread", str(tmp_path / "in.csv"), "--value", "v")
+    assert done.code == 1
+    assert "0 records were acknowledged before the error" in done.errors
+    assert "max.message.bytes" in done.errors

@@ -277,6 +277,8 @@ def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> N
 
 def _reason(text: str) -> str:
     """Return the part of Spark's error that users need."""
+    if "INVALID_UTF8_STRING" in text:
+        return "a key or value is not UTF-8, so that it cannot be exported as text: add --bytes"
     misfit = re.search(r"Malformed records are detected in record parsing: (.*?)\.?\n", text)
     if misfit is None:
         return explain(text)
