@@ -1,7 +1,7 @@
 """The state of one log, which its parts share, and the handling of errors of its files.
 
 `Log` is this state with appends and reads; `Rolling`, `Durability`, `Truncation` and `Deletion` are
-parts that it makes. The parts know only the state, and one another as far as their constructors say.
+its other parts. The parts know only the state, and one another as far as their constructors say.
 
 Not done: a log whose operation ended midway, because no descriptor was free, is unusable until the
 next start. Free descriptors alone do not recover it.
