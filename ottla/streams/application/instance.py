@@ -153,6 +153,7 @@ class Instance:
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._failures = 0
+        self._last_failure: Exception | None = None
         self._failed_at: float | None = None
         self._started_at = 0.0
         self._progress_due = 0.0
@@ -183,6 +184,23 @@ class Instance:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    @property
+    def pending(self) -> str:
+        """The reason why an application that has been started is not yet RUNNING, and the advice."""
+        if self._elector is None or not self._elector.is_decided:
+            return (
+                "its instances have not elected the active one; check that the brokers respond, and wait longer if "
+                "another instance ended without close()"
+            )
+        if self._last_failure is not None:
+            return f"its queries are restarted after: {self._last_failure}"
+        if self._query is None:
+            return "its engine is still starting; wait longer, with a larger timeout_s"
+        return (
+            "its tasks are assigned or their state is restored; wait longer, with a larger timeout_s, while the "
+            "lag in progress() falls"
+        )
 
     def progress(self) -> Progress:
         """Return the progress of the queries."""
@@ -302,6 +320,7 @@ class Instance:
             if time.monotonic() - self._started_at > _CALM_S:
                 self._failures = 0
             _log.warning("Restarting the queries after: %s", error)
+            self._last_failure = error
             self._states.move(State.REBALANCING)
             self._stopping.wait(_RESTS_S[min(self._failures, len(_RESTS_S) - 1)])
             self._failures += 1

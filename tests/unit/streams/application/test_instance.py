@@ -7,7 +7,7 @@ import pytest
 
 from ottla.streams.application.instance import Instance, UncaughtExceptionResponse, shut_down_client
 from ottla.streams.application.progress import Progress
-from ottla.streams.application.states import State, StateMachine
+from ottla.streams.application.states import State, StateMachine, why_not_running
 from ottla.streams.model.errors import StreamsError, TopologyError
 
 _PATIENCE_S = 30.0
@@ -170,6 +170,31 @@ def test_a_handler_can_restart_the_queries() -> None:
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert world.elector.is_shutdown
     assert not responses
+
+
+def test_an_application_that_does_not_run_yet_gives_the_reason() -> None:
+    """Without an election, without queries, while tasks are restored, and after a failure."""
+    elector = _Elector()
+    elector.is_decided = elector.is_active = False
+    world = _World(elector)
+    assert "have not elected the active one; check that" in world.instance.pending
+    world.start()
+    assert "have not elected the active one; check that" in world.instance.pending
+    elector.is_decided = True
+    assert "its engine is still starting; wait longer" in world.instance.pending
+    elector.is_active = True
+    world.instance.wake()
+    query = world.await_query()
+    assert "their state is restored; wait longer" in world.instance.pending
+    world.instance.handler = lambda _: UncaughtExceptionResponse.REPLACE_THREAD
+    world.fail(query)
+    assert world.engine.started.acquire(timeout=_PATIENCE_S)
+    assert world.instance.pending == "its queries are restarted after: poison"
+    sentence = why_not_running(State.REBALANCING, 60, world.instance.pending)
+    assert sentence == (
+        "the application is REBALANCING, not RUNNING, after 60 s: its queries are restarted after: poison"
+    )
+    world.instance.stop()
 
 
 def test_an_instance_ends_when_the_application_does() -> None:
