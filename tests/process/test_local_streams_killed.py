@@ -122,7 +122,7 @@ def _final_counts(bootstrap: str, programs: list[Program]) -> list[list[int]]:
 
 
 def test_killed_programs_lose_and_repeat_no_result(ottla_cluster: Cluster, tmp_path: Path) -> None:
-    """Of two programs one is killed and started again, three times, while records arrive."""
+    """One of two programs is killed and started again, three times, while records arrive."""
     bootstrap = ottla_cluster.bootstrap
     with _two_programs(ottla_cluster, tmp_path) as programs:
         for number in range(_KILLS):

@@ -1,6 +1,7 @@
 """The fast path of a fetch returns the same bytes as the handler, or does not apply."""
 
 import asyncio
+import gc
 import random
 import struct
 from typing import Any
@@ -157,6 +158,26 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
     # The first request of a kind uses the handler: of two topics, partitions and leader epochs
     # each.
     assert short.long_count == (8 if version >= FIRST_VERSION_WITH_EPOCHS else 4)
+
+
+async def test_nothing_remains_of_deleted_partitions(broker: LogsBroker) -> None:
+    """Topics that are created, read by two racks and deleted leave no requests behind."""
+    desk = Desk(broker)
+
+    def known() -> int:
+        return sum(type(item).__name__ == "Known" for item in gc.get_objects())
+
+    gc.collect()
+    before = known()
+    for number in range(20):
+        topic = f"topic-{number}"
+        broker.create(topic)
+        for rack in ("a", "b"):
+            desk.fetch(request(broker, (topic, 0, 0), rack_id=rack), 13)
+    assert known() == before + 40
+    broker.replicas.stop_replicas(1, [(f"topic-{n}", 0) for n in range(20)], delete=True)
+    gc.collect()
+    assert known() == before
 
 
 async def test_consumers_in_several_racks_take_the_fast_path_in_turn(broker: LogsBroker) -> None:
