@@ -16,6 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ottla.streams.settings.java import find_java_home
+from ottla.streams.spark.connector.save_mode import append_by_default
 from ottla.streams.spark.connector.source import OttlaSource
 from ottla.streams.spark.session.class_archive import archive_options
 from ottla.streams.spark.session.local_files import local_files_settings
@@ -56,6 +57,7 @@ _HERE = re.compile(r"|local(-cluster)?(\[.*\])?|spark://(127\.0\.0\.1|localhost)
 def register(spark: SparkSession) -> None:
     """Register `format("ottla")` with a session; workers must be able to import `ottla`."""
     spark.dataSource.register(OttlaSource)
+    append_by_default(OttlaSource.name())
 
 
 def is_cluster(master: str) -> bool:
