@@ -11,6 +11,7 @@ from ottla.client.raw.producer import RecordProducer
 from ottla.streams.pipelines import check
 from ottla.streams.spark.pipelines.run import RunSettings, start
 from ottla.testing.cluster import Cluster
+from tests.spark.test_local_files import java
 from tests.spark.test_pipeline_files import url as url
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300), pytest.mark.slow, pytest.mark.alone]
@@ -55,7 +56,7 @@ class Tables:
         return sorted(results, key=repr)
 
     def _connection(self) -> Any:
-        jvm: Any = self._spark._jvm
+        jvm = java(self._spark)
         return _Closing(jvm.java.sql.DriverManager.getConnection(self._url))
 
 

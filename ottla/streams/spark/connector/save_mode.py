@@ -1,7 +1,7 @@
 """`write.format("ottla").save()` appends, as Spark's Kafka connector does.
 
-Spark's default mode, ErrorIfExists, is refused for data sources in Python before they are asked.
-Topics are only ever appended to: `save` chooses this mode unless the writer has another one.
+Spark refuses its own default mode, ErrorIfExists, for every data source in Python. Topics are only
+ever appended to: `save` chooses this mode unless the writer has another one.
 """
 
 from functools import wraps
