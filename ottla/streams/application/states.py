@@ -33,6 +33,21 @@ _AFTER = {
     State.ERROR: set(),
 }
 
+_ADVICE = {
+    State.CREATED: "call start(), or use the application in a with statement",
+    State.PENDING_SHUTDOWN: "it is being closed; create another application",
+    State.NOT_RUNNING: "it was closed; create another application",
+}
+
+
+def why_not_running(state: State, timeout_s: float, pending: str) -> str:
+    """Return the error of a wait that has ended, with advice; `pending` is the advice for an
+    application that has been started.
+    """
+    advice = _ADVICE.get(state, pending)
+    return f"the application is {state.name}, not RUNNING, after {timeout_s:g} s: {advice}"
+
+
 StateListener = Callable[[State, State], None]
 """Called with the new and the old state, in the thread that changed the state."""
 
