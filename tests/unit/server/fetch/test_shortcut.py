@@ -390,6 +390,25 @@ async def test_known_request_that_the_handler_answers_is_not_learned_again(
     assert len(compiled) == count
 
 
+async def test_a_session_that_the_consumer_does_not_know_ends_with_its_connection(
+    broker: LogsBroker,
+) -> None:
+    """The connection is lost while the first fetch waits; a session that is known remains."""
+    desk = Desk(broker)
+    broker.create("t")
+    for _ in range(2):
+        waiting = request(broker, ("t", 0, 0), session_epoch=0, max_wait_ms=60_000)
+        desk.begin(headers.encode_request(waiting, 13, 7, "client"))
+        assert len(broker.fetch_sessions) == 1
+        desk.abandon()
+        await asyncio.sleep(0)
+        assert len(broker.fetch_sessions) == 0
+    desk.ask(request(broker, ("t", 0, 0), session_epoch=0), 13)
+    desk.abandon()
+    await asyncio.sleep(0)
+    assert len(broker.fetch_sessions) == 1
+
+
 async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -> None:
     """The fast path advances the session epoch, and the handler continues the session."""
     desk = Desk(broker)
