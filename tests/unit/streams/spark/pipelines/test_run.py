@@ -42,7 +42,7 @@ def _run(*failures: str | None) -> tuple[PipelineRun, list[str | None]]:
 
 
 def test_a_query_whose_workers_start_too_late_is_started_again() -> None:
-    """The pipeline goes on as if the start had taken longer."""
+    """The pipeline continues as if the start had taken longer."""
     run, left = _run(_BUSY, _BUSY, None)
     assert run.await_termination(30)
     assert left == []
