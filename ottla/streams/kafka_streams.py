@@ -53,6 +53,7 @@ from ottla.streams.application.states import (
     State,
     StateListener,
     StateMachine,
+    check_started,
     why_not_running,
 )
 from ottla.streams.application.topic_checks import check_topics
@@ -471,11 +472,7 @@ class KafkaStreams(SnakeCase):
             return name.narrow(full_view)
         if name not in visible_stores(self._topology):
             raise unknown_store(self._topology, name)
-        if self.state is State.CREATED:
-            raise StreamsError(
-                f"store {name} cannot be read before the application is started: call start(), or "
-                "use the application in a with statement"
-            )
+        check_started(self.state, f"store {name} cannot be read")
         deadline = time.monotonic() + timeout_s
         self.await_running(timeout_s)
         if is_local:

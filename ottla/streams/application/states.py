@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.user_errors import logged_errors
 
 
@@ -46,6 +47,12 @@ def why_not_running(state: State, timeout_s: float, pending: str) -> str:
     """
     advice = _ADVICE.get(state, pending)
     return f"the application is {state.name}, not RUNNING, after {timeout_s:g} s: {advice}"
+
+
+def check_started(state: State, subject: str) -> None:
+    """Raise StreamsError, which begins with the subject, if the application has not been started."""
+    if state is State.CREATED:
+        raise StreamsError(f"{subject} before the application is started: {_ADVICE[State.CREATED]}")
 
 
 StateListener = Callable[[State, State], None]

@@ -19,6 +19,7 @@ from ottla.streams import (
     Materialized,
     Processor,
     Produced,
+    PunctuationType,
     Record,
     Serdes,
     SerializationError,
@@ -323,6 +324,25 @@ class Pairing(Processor[Any, Any, Any, Any]):
         """Forward a pair."""
         pair: Any = record.key, record.value
         self.context.forward(pair)
+
+
+class SlowPunctuator(Processor[Any, Any, Any, Any]):
+    """A processor that schedules an async function."""
+
+    def init(self, context: Any) -> None:
+        """Schedule it."""
+
+        async def tick(_: int) -> None:
+            """Do nothing."""
+
+        context.schedule(1000, PunctuationType.WALL_CLOCK_TIME, tick)
+
+
+def test_an_async_punctuator_is_rejected(builder: StreamsBuilder) -> None:
+    """The call that schedules it raises."""
+    builder.stream("in").process(SlowPunctuator)
+    with pytest.raises(TypeError, match="a punctuator cannot be the async function 'tick'"):
+        TopologyTestDriver(builder.build())
 
 
 @pytest.mark.parametrize(
