@@ -10,8 +10,8 @@ next start. Free descriptors alone do not recover it.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.storage.config import LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.log.recovery import LoadedLog

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.base import page_cache
-from ottla.base.files import RealFileSystem, keep_others_out, lent_count, private_copy
+from ottla.base.files import RealFileSystem, keep_others_out, lent_count
+from ottla.base.platform import page_cache
+from ottla.base.platform.private_files import private_copy
 
 
 def test_a_file_that_is_opened_again_shares_the_descriptor_of_its_ranges(tmp_path: Path) -> None:
