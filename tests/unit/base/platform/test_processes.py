@@ -17,6 +17,6 @@ def test_own_figures_without_proc() -> None:
     """Memory and processor time come from getrusage."""
     figures = processes.figures_of_usage()
     assert figures is not None
-    assert figures.resident_bytes > 10**6
+    assert figures.resident_bytes > 10_000
     assert figures.cpu_seconds > 0
     assert figures.threads_count >= 1
