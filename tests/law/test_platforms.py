@@ -13,6 +13,7 @@ from pathlib import Path
 import mypy
 import pytest
 
+from docs import platforms
 from tests.law import source
 from tests.portable.names import LINUX_ONLY, SYSTEM_FOLDERS
 
@@ -78,7 +79,7 @@ def _names_used(item: source.Source) -> Iterable[tuple[str, int]]:
 
 
 def test_names_of_linux_are_in_one_package() -> None:
-    """Other systems lack these names; `getattr(os, "…", 0)` with a name of the list counts as well."""
+    """Other systems lack these names, and the folders of the kernel."""
     offences = {}
     for item in source.sources():
         if item.path.startswith(_HOME):
@@ -107,3 +108,8 @@ def test_modules_that_windows_lacks_are_imported_in_few_places() -> None:
     allowed = {place for place in offences if place.startswith(_HOME)}
     offences = {place: line for place, line in offences.items() if place not in allowed}
     assert source.complaints("unix-modules", offences, "Import these in base/platform:") == []
+
+
+def test_the_list_of_wheels_has_the_locked_versions() -> None:
+    """The list is recorded again with each change of the lock: `python -m docs.platforms`."""
+    assert platforms.recorded()["versions"] == platforms.dependencies()

@@ -1,8 +1,8 @@
 """Runs a program without the modules and names that Python has on Unix only.
 
-Source: the notes "Availability: Unix" in the documentation of Python's modules `os`, `fcntl`, `grp`,
-`pwd`, `resource` and `termios`. Libraries with native code choose their calls when they are built,
-so a program imports them first. Python's own modules need `sys.platform` of the real system.
+Source: the notes "Availability: Unix" in the documentation of Python's modules `os`, `fcntl`,
+`grp`, `pwd`, `resource` and `termios`. Libraries with native code choose their calls when they are
+built, so a program imports them first. Python's own modules need `sys.platform` of the real system.
 """
 
 import importlib

@@ -20,7 +20,8 @@ from tests.unit.client.schemas.registered import register_avro
 pytestmark = pytest.mark.slow
 
 _ADDRESS = re.compile(
-    r"The console is on (http://127\.0\.0\.1:\d+): log in as admin with the one-time password (\S+)\n"
+    r"The console is on (http://127\.0\.0\.1:\d+): "
+    r"log in as admin with the one-time password (\S+)\n"
 )
 _LINK = re.compile(
     r"The console is on ((http://127\.0\.0\.1:\d+)/login\?token=\S+) \(valid once\)\n"

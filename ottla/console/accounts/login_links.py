@@ -1,4 +1,4 @@
-"""The link that logs in the first admin: its token is in the output of the start, and valid once."""
+"""The link that logs in the first admin: the start prints it, and it is valid once."""
 
 import hashlib
 import hmac

@@ -105,7 +105,7 @@ class Users:
         return row is not None and row["password"] != _LINKS_ONLY
 
     def needs_old_password(self, user: User) -> bool:
-        """Return False if the user has just typed a one-time password, or has none."""
+        """Return False if the user has just typed a one-time password, or has no password."""
         return not user.must_change and self.has_password(user.name)
 
     def create(self, name: str, password: str, role: Role, *, must_change: bool = True) -> None:

@@ -92,9 +92,13 @@ def _behave_like_macos() -> None:
 
 def _imitate() -> None:
     # Modules of the library that read sys.platform need modules of macOS.
-    os.environ["_PYTHON_SYSCONFIGDATA_NAME"] = sysconfig._get_sysconfigdata_name()
+    sysconfig.get_config_vars()
+    os.environ["_PYTHON_SYSCONFIGDATA_NAME"] = next(
+        name for name in sys.modules if name.startswith("_sysconfigdata")
+    )
     proxies = types.ModuleType("_scproxy")
-    proxies._get_proxy_settings = proxies._get_proxies = dict
+    for name in ("_get_proxy_settings", "_get_proxies"):
+        setattr(proxies, name, dict)
     sys.modules["_scproxy"] = proxies
     _remove_names()
     _behave_like_macos()
