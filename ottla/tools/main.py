@@ -19,7 +19,7 @@ import click
 
 import ottla
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
-from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.errors import NoBroker, NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
 # The package of the distribution ottla-scripts.
@@ -317,6 +317,10 @@ _OS_ADVICE = {
 }
 
 _STANDARD_OUTPUT = "standard output"
+_OTHER_LISTENER = (
+    "name a file with security.protocol=SSL or SASL_SSL (--command-config FILE), or the broker's "
+    "listener without TLS"
+)
 _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
@@ -353,6 +357,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def explain(error: Exception) -> str:
     """Return the message for an error, with its remedy."""
     text = _NUMBER_OF_ERROR.sub("", str(error)).rstrip(".")
+    if isinstance(error, NoBroker):
+        remedy = _OTHER_LISTENER if error.is_tls else "name the broker's port with --bootstrap"
+        return f"{text}: {remedy}"
     if isinstance(error, NotReachable):
         if isinstance(error.__cause__, ConnectionResetError):
             return f"{text}: {_BROKEN}"
