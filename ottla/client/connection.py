@@ -26,11 +26,11 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 
 # Only secured connections, and servers that are no brokers, need it.
 if TYPE_CHECKING:
-    from ottla.client.reach import strangers
+    from ottla.client import strangers
     from ottla.client.security import authentication, refusals
     from ottla.client.security.options import Security
 else:
-    strangers = deferred_module("ottla.client.reach.strangers")
+    strangers = deferred_module("ottla.client.strangers")
     authentication = deferred_module("ottla.client.security.authentication")
     refusals = deferred_module("ottla.client.security.refusals")
 

@@ -46,6 +46,12 @@ def server(response: bytes) -> Iterator[str]:
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
+def wait_until(seen: Callable[[], bool]) -> None:
+    """Wait in a thread until a condition holds."""
+    while not seen():
+        threading.Event().wait(0.01)
+
+
 def use_producer(settings: dict[str, Any], seen: Callable[[], bool]) -> None:
     """Send a record, and wait as a program does."""
     with suppress(TimeoutError, OttlaError), Producer(settings) as producer:
@@ -70,8 +76,7 @@ def use_async_producer(settings: dict[str, Any], seen: Callable[[], bool]) -> No
         with suppress(OttlaError):
             async with AsyncProducer(settings) as producer:
                 await producer.send("t", b"x")
-                while not seen():
-                    await asyncio.sleep(0.01)
+                await asyncio.to_thread(wait_until, seen)
                 await producer.close(0)
 
     asyncio.run(run())

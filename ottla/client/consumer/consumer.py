@@ -5,7 +5,6 @@ import re
 import time
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from numbers import Real
 from threading import get_ident
 from types import TracebackType
@@ -42,8 +41,7 @@ from ottla.client.group.member_commits import MemberCommits
 from ottla.client.group.poll_errors import PollErrors
 from ottla.client.group.polled_commits import PolledCommits
 from ottla.client.producer.serving import logged_errors
-from ottla.client.reach.reachability import Reachability
-from ottla.client.reach.unassigned import AssignmentWatch, look_up_reason
+from ottla.client.reach.explanations import Explanations
 from ottla.client.records import (
     Committed,
     ConsumerRecord,
@@ -96,13 +94,11 @@ class Consumer(AssignedPartitions):
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
-        self._reachability = Reachability("consumer", self._settings.merged)
-        self._waits = waits = transport.Waits(self._reachability)
+        explanations = Explanations(self._settings.merged)
+        self._waits = waits = transport.Waits(explanations.connection)
         polled = PolledCommits(waits)
-        on_commit = polled.committed
-        on_error = self._reachability.pending.append
         self._consumer = open_consumer(
-            self._settings, self._departures, on_commit, on_error, topics
+            self._settings, self._departures, polled.committed, explanations.on_error, topics
         )
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
@@ -112,6 +108,7 @@ class Consumer(AssignedPartitions):
         membership = Membership(
             self._consumer,
             self._departures,
+            explanations,
             is_incremental=is_incremental(self._settings),
             store=store,
             has_own_member=has_own_member(self._settings),
@@ -137,14 +134,11 @@ class Consumer(AssignedPartitions):
         self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and store is None
         self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
-        self._commit_every_s = (
-            self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
-        )
+        interval_ms = self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS)
+        self._commit_every_s = interval_ms / 1000
         self._next_commit = time.monotonic() + self._commit_every_s
         self._errors = PollErrors(self._departures, self._refused if self._group is None else None)
         self._is_busy = False
-        explain = partial(look_up_reason, self._settings.merged, self._consumer.memberid)
-        self._watch = AssignmentWatch(explain)
         if topics:
             self.subscribe(topics)
 
@@ -171,7 +165,6 @@ class Consumer(AssignedPartitions):
         if not names:
             raise ClientError("name at least one topic, or a pattern")
         self._membership.subscribe(names, checked_listener(listener) or self._listener)
-        self._watch.begin(self._membership.subscription)
 
     def assign(self, partitions: Partitions | Starts) -> None:
         """Read these partitions without a group; a mapping has the offset of each.
@@ -202,7 +195,6 @@ class Consumer(AssignedPartitions):
     def unsubscribe(self) -> None:
         """Leave the group after a commit, if the consumer commits itself, and the listener's call."""
         self._check_open()
-        self._watch.begin(())
         self._membership.unsubscribe(self._waits)
 
     @property
@@ -337,7 +329,7 @@ class Consumer(AssignedPartitions):
     def _closed(self) -> None:
         self._is_closed = True
         self._waits.stop()
-        self._reachability.stop()
+        self._membership.explanations.connection.stop()
         if self._stop_thread is not None:
             self._stop_thread()
         self._interceptors.close()
@@ -385,13 +377,6 @@ class Consumer(AssignedPartitions):
             self.commit_async()
         self._departures.polled()
         self._membership.polled()
-        self._explain()
-
-    def _explain(self) -> None:
-        """Let the log have the reason if there is no connection, or no assignment."""
-        if self._reachability.pending:
-            self._reachability.take_reports()
-        self._watch.check(self._membership.assignment)
 
     def _fetch(self, limit: int, timeout: float) -> list[Any]:
         # While records arrive faster than they are polled, wait a moment for a full batch: many
@@ -409,7 +394,7 @@ class Consumer(AssignedPartitions):
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
-            self._explain()
+            self._membership.polled()
             if self._membership.errors:
                 break
         return messages

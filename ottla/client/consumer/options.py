@@ -14,7 +14,7 @@ from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError
 from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.departures import Departures
-from ottla.client.reach.reachability import own_brokers
+from ottla.client.reach.connection_watch import own_brokers
 from ottla.client.records import native_names
 
 # Only a few consumers have an assignor that librdkafka lacks.

@@ -13,7 +13,7 @@ from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut, too_long
-from ottla.client.reach.reachability import Reachability
+from ottla.client.reach.connection_watch import ConnectionWatch
 
 _log = logging.getLogger("ottla.client")
 # `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
@@ -74,7 +74,7 @@ class ProducerErrors:
     exception of a callback if it calls another one.
     """
 
-    def __init__(self, reachability: Reachability | None = None) -> None:
+    def __init__(self, reachability: ConnectionWatch | None = None) -> None:
         self.pending: deque[Any] = deque(maxlen=_ERRORS_MAX)
         self._reachability = reachability
         self._fatal: Any = None

@@ -17,7 +17,7 @@ from ottla.client.producer.options import ProducerErrors, open_producer
 from ottla.client.producer.partitioners import Topology
 from ottla.client.producer.preparation import Preparation
 from ottla.client.producer.transactions import Transactions
-from ottla.client.reach.reachability import Reachability
+from ottla.client.reach.connection_watch import ConnectionWatch
 
 _MAX_BLOCK_MS = 60_000.0
 _STEP_S = 0.05
@@ -34,7 +34,7 @@ class ProducerParts(NamedTuple):
     transactions: Transactions
     max_block_s: float
     waits: transport.Waits
-    reachability: Reachability
+    reachability: ConnectionWatch
 
     def close(self, *, is_interrupted: bool) -> None:
         """Close librdkafka's producer; in the background if it does not end at once after Ctrl-C."""
@@ -66,7 +66,7 @@ class ProducerParts(NamedTuple):
 def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
     """Open librdkafka's producer with the settings of `config` and `keywords`, Kafka's names."""
     settings = read_settings(Role.PRODUCER, config, keywords)
-    reachability = Reachability("producer", settings.merged)
+    reachability = ConnectionWatch("producer", settings.merged)
     errors = ProducerErrors(reachability)
     producer = open_producer(settings, errors)
     max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000

@@ -1,5 +1,1 @@
-"""Why a cluster cannot be reached, in one sentence: the same one in commands, clients and logs.
-
-`strangers` identifies a server that is no broker, `reachability` watches the address of a client
-that has no connection, and `unassigned` explains why a member of a group has no partitions.
-"""
+"""Why a client has no connection, or no partitions, in a sentence for its log and its errors."""

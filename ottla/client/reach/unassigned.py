@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.base.loading import deferred_module
 from ottla.client.brokers import Brokers
-from ottla.client.reach.reachability import own_brokers
+from ottla.client.reach.connection_watch import own_brokers
 
 # Few consumers need a reason.
 if TYPE_CHECKING:
@@ -34,10 +34,11 @@ _NO_COORDINATOR = (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LO
 class AssignmentWatch:
     """Logs why a consumer has no partitions ten seconds after it has subscribed.
 
-    `explain` returns the reason; it is called in a thread of its own.
+    `explain` returns the reason for topics and the id of a member; it is called in a thread of its
+    own.
     """
 
-    def __init__(self, explain: Callable[[tuple[str, ...]], str]) -> None:
+    def __init__(self, explain: Callable[[tuple[str, ...], str | None], str]) -> None:
         self._explain = explain
         self._topics: tuple[str, ...] = ()
         self._report_at: float | None = None
@@ -47,7 +48,7 @@ class AssignmentWatch:
         self._topics = topics
         self._report_at = time.monotonic() + _WAIT_S if topics else None
 
-    def check(self, assignment: Collection[Any]) -> None:
+    def check(self, assignment: Collection[Any], member_id: Callable[[], str | None]) -> None:
         """Report the reason if the time is over and there is still no assignment."""
         if self._report_at is None:
             return
@@ -55,12 +56,14 @@ class AssignmentWatch:
             self._report_at = None
         elif time.monotonic() >= self._report_at:
             self._report_at = None
-            threading.Thread(target=self._report, name="ottla-unassigned", daemon=True).start()
+            threading.Thread(
+                target=self._report, args=(member_id(),), name="ottla-unassigned", daemon=True
+            ).start()
 
-    def _report(self) -> None:
+    def _report(self, member_id: str | None) -> None:
         names = ", ".join(self._topics)
         try:
-            reason = self._explain(self._topics)
+            reason = self._explain(self._topics, member_id)
         except OttlaError as error:
             reason = str(error).rstrip(".")
         _log.warning(
@@ -68,15 +71,13 @@ class AssignmentWatch:
         )
 
 
-def look_up_reason(
-    options: Mapping[str, Any], member_id: Callable[[], str | None], topics: Sequence[str]
-) -> str:
+def look_up_reason(options: Mapping[str, Any], topics: Sequence[str], member_id: str | None) -> str:
     """Return why the member of the group in a client's options has no partitions of topics."""
     brokers = own_brokers(options, _REQUEST_S)
     if brokers is None:
         return "the group has not assigned any"
     with brokers:
-        return reason_of(brokers, str(options["group.id"]), topics, member_id())
+        return reason_of(brokers, str(options["group.id"]), topics, member_id)
 
 
 def reason_of(brokers: Brokers, group_id: str, topics: Sequence[str], member_id: str | None) -> str:
@@ -86,13 +87,17 @@ def reason_of(brokers: Brokers, group_id: str, topics: Sequence[str], member_id:
     """
     names = [name for name in topics if not name.startswith("^")]
     rows = brokers.metadata(None if len(names) < len(topics) else names).topics
-    counts = {row.name: len(row.partitions) for row in rows if not row.error_code}
-    patterns = [re.compile(name) for name in topics if name.startswith("^")]
+    counts = {row.name or "": len(row.partitions) for row in rows if not row.error_code}
+    patterns = [name for name in topics if name.startswith("^")]
     missing = [name for name in names if name not in counts]
     if missing:
         listed = ", ".join(map(repr, missing))
         return f"there is no topic {listed}: create it, or correct the name"
-    read = [name for name in counts if name in names or _matches(name, patterns)]
+    read = [
+        name
+        for name in counts
+        if name in names or any(re.search(pattern, name) for pattern in patterns)
+    ]
     if not read:
         return "no topic of the cluster matches the pattern"
     try:
@@ -126,7 +131,3 @@ def _reason_in(group: "groups.Group", partitions: int, member_id: str | None) ->
             "a spare: add partitions, or stop members"
         )
     return f"the member has not joined {name} yet, whose state is {group.state}"
-
-
-def _matches(name: str, patterns: Sequence[re.Pattern[str]]) -> bool:
-    return any(pattern.search(name) for pattern in patterns)

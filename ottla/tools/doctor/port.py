@@ -9,8 +9,8 @@ import struct
 import time
 from typing import NamedTuple
 
+from ottla.client import strangers
 from ottla.client.bootstrap import Address
-from ottla.client.reach import strangers
 from ottla.client.security.options import Security
 from ottla.tools.doctor.findings import Finding, fail, ok
 

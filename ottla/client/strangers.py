@@ -1,6 +1,6 @@
 """The kind of a server that does not respond as a broker does.
 
-Its first bytes show it, or it is asked in the two protocols that are likely: TLS and HTTP.
+Its first bytes identify it, or its responses to the two protocols that are likely: TLS and HTTP.
 """
 
 import socket
@@ -28,14 +28,14 @@ _GET = b"GET / HTTP/1.0\r\n\r\n"
 _BYTES = 4096
 
 
-class Stranger(NamedTuple):
+class OtherServer(NamedTuple):
     """A server that is no broker in plain text: a sentence about it, and whether it speaks TLS."""
 
     text: str
     is_tls: bool
 
 
-def identify(address: Address, received: bytes, patience_s: float) -> Stranger | None:
+def identify(address: Address, received: bytes, patience_s: float) -> OtherServer | None:
     """Return the kind of a server that has responded with these bytes; None if it is not known.
 
     Opens up to two connections, which wait `patience_s` seconds each.
@@ -43,12 +43,12 @@ def identify(address: Address, received: bytes, patience_s: float) -> Stranger |
     protocol = tls_version(address, patience_s)
     if protocol is not None or received.startswith(_TLS_ALERT):
         spoken = protocol or "it refuses plain text"
-        return Stranger(f"{address} speaks TLS ({spoken}), not plain text", is_tls=True)
+        return OtherServer(f"{address} speaks TLS ({spoken}), not plain text", is_tls=True)
     received = received or http_response(address, patience_s)
     # A length, which begins each response, is four bytes.
     for greeting, name in _GREETINGS:
         if received and greeting.startswith(received[: len(greeting)]):
-            return Stranger(f"{name} listens on {address}, not a broker", is_tls=False)
+            return OtherServer(f"{name} listens on {address}, not a broker", is_tls=False)
     return None
 
 

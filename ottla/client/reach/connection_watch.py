@@ -64,7 +64,11 @@ def own_brokers(options: Mapping[str, Any], timeout_s: float) -> Brokers | None:
     )
 
 
-class Reachability:
+class _NoOwnConnection(Exception):
+    """Only librdkafka can connect with the client's options."""
+
+
+class ConnectionWatch:
     """What keeps one client from its brokers; `connect` defaults to a connection with `options`.
 
     librdkafka calls `pending.append` with its errors, in any thread; `take_reports` evaluates them.
@@ -85,6 +89,11 @@ class Reachability:
         self._causes: dict[str, str] = {}
         self._suspects: dict[str, Any] = {}
         self._is_watching = False
+
+    @property
+    def is_watching(self) -> bool:
+        """True while an address that does not respond is tried again."""
+        return self._is_watching
 
     @property
     def cause(self) -> str | None:
@@ -122,7 +131,7 @@ class Reachability:
             self._is_watching = self._is_watching or starts
         if starts:
             threading.Thread(
-                target=_watch, args=(weakref.ref(self),), name="ottla-reachability", daemon=True
+                target=_watch, args=(weakref.ref(self),), name="ottla-connection", daemon=True
             ).start()
 
     def stop(self) -> None:
@@ -161,7 +170,7 @@ class Reachability:
             if advertised is None:
                 return cause
             return f"broker {advertised['id']} is advertised at {name}: {cause}"
-        except NotImplementedError:
+        except _NoOwnConnection:
             return None if error is None else str(refused or error.str())
         return None
 
@@ -169,12 +178,12 @@ class Reachability:
         options = {**self._options, "bootstrap.servers": name or self._options["bootstrap.servers"]}
         brokers = own_brokers(options, _TRY_S)
         if brokers is None:
-            raise NotImplementedError("only librdkafka can connect with these options")
+            raise _NoOwnConnection
         with brokers:
             brokers.any_connection()
 
 
-def _watch(reference: "weakref.ref[Reachability]") -> None:
+def _watch(reference: "weakref.ref[ConnectionWatch]") -> None:
     """Try the suspects until all respond, or the client is closed or dropped."""
     pause_s = _PAUSE_S
     while True:
