@@ -331,6 +331,7 @@ class Cluster:
 
         It has no credentials: it uses a listener without security, if there is one.
         """
+        self._refuse_unless_running()
         return Brokers(self.bootstrap_of(self._listeners.plain))
 
     def __enter__(self) -> "Cluster":

@@ -301,6 +301,7 @@ _ADVICE = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key of the brokers",
     ErrorCode.INVALID_PRINCIPAL_TYPE: "write a user, as in User:anna",
     ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "use at most as many replicas as there are brokers (`ottla cluster info`), or start more, as with `ottla up --brokers 3`",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
     ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",
     ErrorCode.REQUEST_TIMED_OUT: "look at the broker's log, then try again",
