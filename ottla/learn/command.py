@@ -52,5 +52,7 @@ def command(
     ottla learn acks-1
     ottla learn rebalance --step --language zh
     """
+    if is_all and names:
+        raise click.UsageError("--all runs every lesson: omit it to run the lessons that you name")
     chosen = tuple(_names()) if is_all else names
     return _run(output, () if is_list else chosen, language=language, waits=step)

@@ -35,6 +35,8 @@ _LIST_GAP = 3
 # The bar before a record, and the padding.
 _FRAME_WIDTH = 4
 _VALUE_LENGTH = 12
+# Below this width there is no room for an indentation.
+_NARROW = 56
 _STATE_STYLES = {"leader": "bold cyan", "in sync": "green", "out of sync": "yellow", "down": "red"}
 _STATES_ZH = {"leader": "leader", "in sync": "同步", "out of sync": "落后", "down": "宕机"}
 _QUESTION = Text("Question", "问题")
@@ -110,7 +112,11 @@ class Drawing:
         labels = max(sum(map(cell_len, self._labels(row))) for row in view.replicas)
         offsets = _fitting(view, self._console.width - labels - _LABELS_FRAME)
         table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-        for _ in range(4 + len(offsets)):
+        # On a narrow terminal the records are cut, not the end of the log.
+        for number in range(3):
+            width = max(cell_len(self._labels(row)[number]) for row in view.replicas)
+            table.add_column(no_wrap=True, min_width=width)
+        for _ in range(1 + len(offsets)):
             table.add_column(no_wrap=True)
         for replica in view.replicas:
             table.add_row(*self._replica(replica, offsets, view.high_watermark))
@@ -118,7 +124,8 @@ class Drawing:
 
     def _labels(self, replica: ReplicaView) -> tuple[str, str, str]:
         state = _STATES_ZH[replica.state] if self._language == "zh" else replica.state
-        return f"    broker {replica.broker}", state, f"LEO {replica.log_end_offset}"
+        indent = " " * min(4, max(1, self._console.width - _NARROW))
+        return f"{indent}broker {replica.broker}", state, f"LEO {replica.log_end_offset}"
 
     def _replica(
         self, replica: ReplicaView, offsets: Sequence[int], high_watermark: int
