@@ -15,6 +15,8 @@ from ottla.learn import progress
 from ottla.learn.asking import Asking
 from ottla.learn.course import LESSONS, Report, cluster_for, find, play
 from ottla.learn.events import Event, Step, TableView, Text, shown
+from ottla.learn.exercises import watching
+from ottla.learn.exercises.catalogue import EXERCISES
 from ottla.learn.lesson import Lesson
 from ottla.tools.output import Output, note
 
@@ -43,6 +45,11 @@ def names() -> list[str]:
     return list(LESSONS)
 
 
+def all_names() -> list[str]:
+    """Return the names that a command line may have: lessons, exercises, and `next`."""
+    return [*LESSONS, *EXERCISES, NEXT]
+
+
 @dataclass(frozen=True, slots=True)
 class ShowOptions:
     """How lessons are shown. `waits` stops after the question and each step until Enter is pressed,
@@ -61,8 +68,11 @@ def run(output: Output, chosen: Sequence[str], options: ShowOptions) -> None:
     OttlaError names an unknown lesson before anything runs. The name `next` is the first lesson
     that is not done.
     """
-    lessons = [find(name) for name in dict.fromkeys(map(_resolved, chosen))]
     language = options.language
+    if len(chosen) == 1 and chosen[0] in EXERCISES:
+        _exercise(chosen[0], language)
+        return
+    lessons = [find(name) for name in dict.fromkeys(map(_resolved, chosen))]
     if not lessons:
         _list(output, language)
         return
@@ -74,6 +84,25 @@ def run(output: Output, chosen: Sequence[str], options: ShowOptions) -> None:
         return
     for lesson in lessons:
         _draw(lesson, options)
+
+
+def _exercise(name: str, language: str) -> None:
+    if watching.watch(EXERCISES[name], language) and sys.stdout.isatty():
+        _mark(name)
+
+
+def list_exercises(output: Output, language: str) -> None:
+    """List the exercises, with those that are done."""
+    done = progress.done()
+    rows = [
+        {
+            "name": name,
+            "done": name in done,
+            "task": exercise.task.render(language),
+        }
+        for name, exercise in EXERCISES.items()
+    ]
+    output.rows(rows, ("name", "done", "task"), is_ascii=False)
 
 
 def _resolved(name: str) -> str:
