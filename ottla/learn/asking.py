@@ -4,8 +4,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import click
-
 from ottla.learn.events import Facts, Text
 from ottla.learn.predictions import PREDICTIONS, Number, Prediction
 
@@ -20,7 +18,7 @@ _WHY_NOT = Text("Not “{text}”: {why}", "为什么不是“{text}”：{why}"
 
 
 class Asking:
-    """Asks for the prediction of one lesson when its step has come; a lesson may have none."""
+    """Asks for the prediction of a lesson, if it has one, when its step has come."""
 
     def __init__(self, name: str, language: str, show: Callable[[str], object]) -> None:
         self._prediction = PREDICTIONS.get(name)
@@ -68,8 +66,9 @@ class Asking:
 
     def _read(self, again: Text, parse: Callable[[str], int | None]) -> int | None:
         while True:
-            click.echo(f"{self._text(_PROMPT)} ", nl=False, err=True)
             sys.stdout.flush()
+            sys.stderr.write(f"{self._text(_PROMPT)} ")
+            sys.stderr.flush()
             line = sys.stdin.readline().strip().lower()
             if not line:
                 return None

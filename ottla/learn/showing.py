@@ -7,8 +7,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred_module
 from ottla.learn import progress
@@ -154,7 +152,7 @@ def _draw(lesson: Lesson, options: ShowOptions) -> None:
     picture = drawing.Drawing(sys.stdout, language)
     picture.question(lesson)
     asks = options.asks and is_interactive()
-    asking = Asking(lesson.name if asks else "", language, click.echo)
+    asking = Asking(lesson.name if asks else "", language, print)
     steps = 0
 
     def show(event: Event) -> None:

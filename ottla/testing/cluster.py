@@ -331,7 +331,6 @@ class Cluster:
 
         It has no credentials: it uses a listener without security, if there is one.
         """
-        self._refuse_unless_running()
         return Brokers(self.bootstrap_of(self._listeners.plain))
 
     def __enter__(self) -> "Cluster":

@@ -151,7 +151,7 @@ class Membership:
         )
 
     def polled(self) -> None:
-        """Report reasons, and subscribe again if librdkafka has not begun to join the group for ten seconds.
+        """Report reasons; subscribe again if librdkafka has not begun to join for ten seconds.
 
         It waits for ever for the metadata of its first request if, during the wait, another broker
         does not list the requested broker because the latter's session has ended. A member that has

@@ -16,7 +16,7 @@ _WHERE = Text(
 )
 _OPEN = Text("Not yet: {missing}", "尚未完成：{missing}")
 _DONE = Text("Done: the goal is reached.", "完成：目标已达到。")
-_NO_HINT = Text("There are no more hints.", "没有更多提示。")
+_NO_HINT = Text("That was the last hint.", "这是最后一个提示。")
 _ENDED = Text("Ended before the goal was reached.", "在达到目标之前结束。")
 
 ReadLine = Callable[[float], str | None]

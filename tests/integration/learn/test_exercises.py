@@ -83,7 +83,7 @@ def test_watch_shows_hints_and_ends_with_the_goal(
     assert watching.watch(EXERCISES["three-at-once"], "en", read_line)
     text = capsys_text(capsys)
     assert text.count("Not yet: Partitions: 1.") == 1
-    parts = ["A partition has one reader", "add-partitions three-at-once", "no more hints", "Done:"]
+    parts = ["A partition has one reader", "add-partitions three-at-once", "the last hint", "Done:"]
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
 
