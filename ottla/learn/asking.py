@@ -24,7 +24,7 @@ class Asking:
         self._prediction = PREDICTIONS.get(name)
         self._language = language
         self._show = show
-        self._answer: int | None = None
+        self._predicted: int | None = None
 
     def after_step(self, number: int) -> None:
         """Ask if the prediction belongs after this step."""
@@ -33,35 +33,37 @@ class Asking:
             return
         self._show(self._text(prediction.question))
         if isinstance(prediction, Number):
-            self._answer = self._read(_NO_NUMBER, lambda line: int(line) if _is_int(line) else None)
+            self._predicted = self._read(
+                _NO_NUMBER, lambda line: int(line) if _is_int(line) else None
+            )
             return
         letters = _LETTERS[: len(prediction.choices)]
         for letter, choice in zip(letters, prediction.choices, strict=True):
             self._show(f"  {letter}) {self._text(choice.text)}")
-        self._answer = self._read(
+        self._predicted = self._read(
             Text(*(text.format(letters=", ".join(letters)) for text in _AGAIN)),
             lambda line: letters.index(line) if len(line) == 1 and line in letters else None,
         )
 
     def verdict(self, facts: Facts) -> None:
-        """Show whether the prediction was right, and why the other answers are wrong."""
+        """Show whether the prediction was right, and why the other choices are wrong."""
         prediction = self._prediction
         if isinstance(prediction, Number):
             observed = number_of(facts[prediction.fact])
-            self._judge(self._answer == observed, str(self._answer), str(observed))
+            self._judge(self._predicted == observed, str(self._predicted), str(observed))
         elif isinstance(prediction, Prediction):
             self._judge_choice(prediction)
 
     def _judge_choice(self, prediction: Prediction) -> None:
         texts = [self._text(choice.text) for choice in prediction.choices]
-        yours = "" if self._answer is None else texts[self._answer]
-        self._judge(self._answer == prediction.right, yours, texts[prediction.right])
+        yours = "" if self._predicted is None else texts[self._predicted]
+        self._judge(self._predicted == prediction.right, yours, texts[prediction.right])
         for text, choice in zip(texts, prediction.choices, strict=True):
             if choice.why_not is not None:
                 self._show(self._text(_WHY_NOT, text=text, why=self._text(choice.why_not)))
 
     def _judge(self, is_right: bool, yours: str, text: str) -> None:
-        sentence = _SKIPPED if self._answer is None else _RIGHT if is_right else _WRONG
+        sentence = _SKIPPED if self._predicted is None else _RIGHT if is_right else _WRONG
         self._show(self._text(sentence, yours=yours, text=text))
 
     def _read(self, again: Text, parse: Callable[[str], int | None]) -> int | None:
@@ -72,9 +74,9 @@ class Asking:
             line = sys.stdin.readline().strip().lower()
             if not line:
                 return None
-            answer = parse(line)
-            if answer is not None:
-                return answer
+            predicted = parse(line)
+            if predicted is not None:
+                return predicted
             self._show(self._text(again))
 
     def _text(self, sentence: Text, **facts: Any) -> str:

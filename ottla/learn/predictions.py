@@ -11,7 +11,7 @@ from ottla.learn.events import Text
 
 
 class Choice(NamedTuple):
-    """One answer, and why it is wrong; None if it is right."""
+    """One choice, and why it is wrong; None if it is right."""
 
     text: Text
     why_not: Text | None = None
@@ -31,7 +31,7 @@ class Prediction(NamedTuple):
 
 
 class Number(NamedTuple):
-    """The question after a step, whose answer is a number that the lesson observes as a fact."""
+    """The question after a step, whose result is a number that the lesson observes as a fact."""
 
     question: Text
     fact: str
