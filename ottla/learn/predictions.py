@@ -1,7 +1,7 @@
 """Predictions: before the decisive step of a lesson, the reader says what will happen.
 
 A terminal asks after the step with number `after`; 0 is before the first one. The experiment waits
-for the answer. `ottla learn NAME --read`, a script and JSON have no predictions.
+for the reader. `ottla learn NAME --read`, a script and JSON have no predictions.
 """
 
 from collections.abc import Mapping
