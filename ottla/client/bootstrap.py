@@ -1,4 +1,7 @@
-"""Broker addresses as users write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`."""
+"""Broker addresses as users write them: `localhost`, `10.0.0.1:9092`, `[::1]:9092`, `a:1,b:2`.
+
+A number alone is a port of this machine: `9093` is `127.0.0.1:9093`.
+"""
 
 import re
 from typing import NamedTuple
@@ -9,7 +12,8 @@ DEFAULT_PORT = 9092
 # What no name and no address has. Some resolvers take * for this machine.
 _OTHER = re.compile(r"[\s/@*?#\[\]]")
 _PORT = re.compile("[0-9]{1,5}")
-DEFAULT_BOOTSTRAP = f"127.0.0.1:{DEFAULT_PORT}"
+_LOOPBACK = "127.0.0.1"
+DEFAULT_BOOTSTRAP = f"{_LOOPBACK}:{DEFAULT_PORT}"
 
 
 class Address(NamedTuple):
@@ -31,10 +35,15 @@ def parse_bootstrap(text: str) -> list[Address]:
     return addresses
 
 
+def bootstrap_text(text: str) -> str:
+    """Return the addresses of a list with hosts and ports, as librdkafka reads them."""
+    return ",".join(map(str, parse_bootstrap(text)))
+
+
 def _parse_address(text: str) -> Address:
     # Kafka's configuration writes a protocol before the address.
     bare = text.rpartition("://")[2]
-    host, port = bare, ""
+    host, port = (_LOOPBACK, bare) if bare.isdecimal() else (bare, "")
     if bare.startswith("["):
         host, bracket, suffix = bare[1:].partition("]")
         if not bracket:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.base.loading import deferred_module
-from ottla.client.bootstrap import Address, parse_bootstrap
+from ottla.client.bootstrap import Address, bootstrap_text, parse_bootstrap
 from ottla.client.connection import Connection, OnRequest, SilentBrokers
 from ottla.client.errors import NotReachable, TimedOut, Unsupported
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -105,7 +105,7 @@ class Brokers:
         is_proven: bool = False,
         security: "Security | None" = None,
     ) -> None:
-        self.bootstrap = bootstrap
+        self.bootstrap = bootstrap_text(bootstrap)
         self.security = security
         self.settings: Mapping[str, str] = {}
         self.timeout_s = timeout_s

@@ -20,15 +20,17 @@ from ottla.base.buffers import Buffer
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.base.loading import deferred_module
 from ottla.client.bootstrap import Address
-from ottla.client.errors import NotReachable, TimedOut, Unsupported
+from ottla.client.errors import NoBroker, NotReachable, TimedOut, Unsupported
 from ottla.wire import primitives, schema
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
-# Only secured connections need it.
+# Only secured connections, and servers that are no brokers, need it.
 if TYPE_CHECKING:
+    from ottla.client import strangers
     from ottla.client.security import authentication, refusals
     from ottla.client.security.options import Security
 else:
+    strangers = deferred_module("ottla.client.strangers")
     authentication = deferred_module("ottla.client.security.authentication")
     refusals = deferred_module("ottla.client.security.refusals")
 
@@ -40,6 +42,8 @@ CONNECT_TIMEOUT_S = 5.0
 CALL_TIMEOUT_S = 30.0
 # How long other brokers are preferred to one that did not respond.
 _SILENT_S, _SILENT_MAX_S = 3.0, 24.0
+# How long a server that is no broker may take for each question about its kind.
+_STRANGER_S = 1.0
 # A larger response is not Kafka's protocol: "HTTP" reads as 1.2 GB.
 RESPONSE_BYTES_MAX = 256 << 20
 # Brokers since 2.4 support it; older ones respond in version 0 with the versions they support.
@@ -53,6 +57,15 @@ _LENGTH = struct.Struct(">i")
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 _CORRELATION_AND_ERROR = struct.Struct(">ih")
+
+
+class _NoLength(ProtocolError):
+    """The first four bytes of a response are no length; a server that is no broker sent them."""
+
+    def __init__(self, received: bytes) -> None:
+        (size,) = _LENGTH.unpack(received)
+        super().__init__(f"a length of {size} bytes cannot be")
+        self.received = received
 
 
 class Connection:
@@ -81,7 +94,7 @@ class Connection:
         # By the monotonic clock in seconds.
         self._renew_at = math.inf
         try:
-            self._handshake(timeout_s, on_request)
+            self._introduce(timeout_s, on_request, is_plain=security is None)
             self._authenticate(timeout_s)
         except ProtocolError as error:
             self.close()
@@ -175,6 +188,18 @@ class Connection:
         if lifetime_ms >= _RENEWABLE_MS:
             self._renew_at = started + _RENEWED_AT * lifetime_ms / 1000
 
+    def _introduce(self, timeout_s: float, on_request: OnRequest | None, *, is_plain: bool) -> None:
+        """Exchange the versions; NoBroker if another kind of server is identified."""
+        try:
+            self._handshake(timeout_s, on_request)
+        except (ProtocolError, NotReachable, TimedOut) as error:
+            received = error.received if isinstance(error, _NoLength) else b""
+            patience_s = min(timeout_s, _STRANGER_S)
+            stranger = strangers.identify(self.address, received, patience_s) if is_plain else None
+            if stranger is None:
+                raise
+            raise NoBroker(stranger.text, is_tls=stranger.is_tls) from error
+
     def _handshake(self, timeout_s: float, on_request: OnRequest | None) -> None:
         request = ApiVersionsRequest(
             client_software_name="ottla", client_software_version=ottla.__version__
@@ -244,9 +269,10 @@ class Connection:
 
         def receive() -> bytearray:
             with self._transfer(api, timeout_s):
-                (size,) = _LENGTH.unpack(self._receive(_LENGTH.size, deadline))
+                length = self._receive(_LENGTH.size, deadline)
+                (size,) = _LENGTH.unpack(length)
                 if not 0 < size <= RESPONSE_BYTES_MAX:
-                    raise ProtocolError(f"a length of {size} bytes cannot be")
+                    raise _NoLength(bytes(length))
                 return self._receive(size, deadline)
 
         return receive

@@ -5,7 +5,8 @@ OttlaError
 │   └── RecordsDenied  the user may not read or write the records of a topic
 └── ClientError
     ├── NotReachable   no connection could be opened, or it was closed too early
-    │   └── HandshakeFailed   the TLS handshake failed
+    │   ├── HandshakeFailed   the TLS handshake failed
+    │   └── NoBroker          another kind of server listens at the address
     ├── TimedOut       the response did not arrive in time
     ├── Unsupported    client and broker share no version of the request
     ├── Closed         the client has been closed
@@ -53,6 +54,14 @@ class NotReachable(ClientError):
 
 class HandshakeFailed(NotReachable):
     """The TLS handshake failed: an untrusted certificate, or another protocol at the address."""
+
+
+class NoBroker(NotReachable):
+    """Another kind of server listens at the address: a web server, or a broker that speaks TLS."""
+
+    def __init__(self, text: str, *, is_tls: bool = False) -> None:
+        super().__init__(text)
+        self.is_tls = is_tls
 
 
 class TimedOut(ClientError):

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 import confluent_kafka as librdkafka
 from confluent_kafka import KafkaError, KafkaException
@@ -105,15 +105,30 @@ _NO_EXCEPTION = "returned NULL without setting an exception"
 _FENCED_NAMES = ("PRODUCER_FENCED", "_FENCED", "FENCED_INSTANCE_ID", "INVALID_PRODUCER_EPOCH")
 
 
+class Slowness(Protocol):
+    """Explains why calls take long: what keeps the client from its brokers."""
+
+    def suspect(self) -> None:
+        """Look for the cause, in the background."""
+        ...
+
+    def because(self, text: str) -> str:
+        """Return the text of an error, with the cause if there is one."""
+        ...
+
+
 class Waits:
     """Makes calls of librdkafka that block, in a thread of their own: Ctrl-C ends the wait.
 
-    The call itself continues in its thread, which does not keep the process alive.
+    The call itself continues in its thread, which does not keep the process alive. A call that
+    takes long is reported to `slowness`.
     """
 
     _STEP_S = 0.05
+    _LONG_S = 0.3
 
-    def __init__(self) -> None:
+    def __init__(self, slowness: "Slowness | None" = None) -> None:
+        self._slowness = slowness
         self._is_stopped = threading.Event()
         self._calls: list[Future[Any]] = []
 
@@ -137,14 +152,27 @@ class Waits:
 
     def result(self, future: Future[T], timeout_s: float = math.inf) -> T:
         """Return the result of another thread; TimedOut after `timeout_s` seconds."""
-        deadline = time.monotonic() + timeout_s
+        started = time.monotonic()
+        deadline, slowness = started + timeout_s, self._slowness
         while (remaining_s := deadline - time.monotonic()) > 0:
             try:
                 return future.result(min(self._STEP_S, remaining_s))
             except TimeoutError:
                 if self._is_stopped.is_set():
                     raise Closed("the client was closed while a call was waiting") from None
-        raise TimedOut(f"the cluster did not respond within {timeout_s:g} s")
+            if slowness is not None and time.monotonic() > started + self._LONG_S:
+                slowness.suspect()
+                slowness = None
+        raise TimedOut(self.because(f"the cluster did not respond within {timeout_s:g} s"))
+
+    def suspect(self) -> None:
+        """Look for the cause of a call that is repeated, in the background."""
+        if self._slowness is not None:
+            self._slowness.suspect()
+
+    def because(self, text: str) -> str:
+        """Return the text of an error, with the cause if there is one."""
+        return text if self._slowness is None else self._slowness.because(text)
 
 
 def _complete(request: Callable[[], T], future: "Future[T]") -> None:

@@ -112,7 +112,7 @@ def find(name: str) -> Lesson:
     name.
     """
     if name not in LESSONS:
-        near = difflib.get_close_matches(name, LESSONS, 1)
+        near = difflib.get_close_matches(name.lower(), LESSONS, 1)
         suggestion = f"did you mean {near[0]!r}? " if near else ""
         raise OttlaError(
             f"there is no lesson {name!r}: {suggestion}`ottla learn --list` lists the lessons"

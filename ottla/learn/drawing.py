@@ -1,7 +1,7 @@
 """Events of a lesson on a terminal: logs of replicas, in-sync replicas, high watermarks, groups."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TextIO
 
 from rich.box import SIMPLE_HEAD
@@ -35,6 +35,10 @@ _LIST_GAP = 3
 # The bar before a record, and the padding.
 _FRAME_WIDTH = 4
 _VALUE_LENGTH = 12
+# Behind the name of a lesson that is done.
+_DONE = " ✓"
+# Below this width there is no room for an indentation.
+_NARROW = 56
 _STATE_STYLES = {"leader": "bold cyan", "in sync": "green", "out of sync": "yellow", "down": "red"}
 _STATES_ZH = {"leader": "leader", "in sync": "同步", "out of sync": "落后", "down": "宕机"}
 _QUESTION = Text("Question", "问题")
@@ -57,16 +61,21 @@ class Drawing:
         self._language = language
         self._console = Console(file=stream, highlight=False, soft_wrap=False)
 
-    def lessons(self, headings: tuple[str, str], lessons: Iterable[Lesson]) -> None:
-        """Draw the list of lessons, whose questions are wrapped in their column."""
+    def lessons(
+        self, headings: tuple[str, str], lessons: Iterable[Lesson], done: Collection[str] = ()
+    ) -> None:
+        """Draw the list of lessons, whose questions are wrapped in their column; those that are
+        done have a mark.
+        """
         rows = list(lessons)
         names = max(cell_len(name) for name in (headings[0], *(row.name for row in rows)))
+        names += cell_len(_DONE) if done else 0
         table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
         for heading in headings:
             table.add_column(heading.upper(), no_wrap=True)
         for row in rows:
             lines = _wrap(self._word(row.question), self._console.width - names - _LIST_GAP)
-            table.add_row(row.name, "\n".join(lines))
+            table.add_row(f"{row.name}{_DONE if row.name in done else ''}", "\n".join(lines))
         self._console.print(table)
 
     def question(self, lesson: Lesson) -> None:
@@ -110,7 +119,11 @@ class Drawing:
         labels = max(sum(map(cell_len, self._labels(row))) for row in view.replicas)
         offsets = _fitting(view, self._console.width - labels - _LABELS_FRAME)
         table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-        for _ in range(4 + len(offsets)):
+        # On a narrow terminal the records are cut, not the end of the log.
+        for number in range(3):
+            width = max(cell_len(self._labels(row)[number]) for row in view.replicas)
+            table.add_column(no_wrap=True, min_width=width)
+        for _ in range(1 + len(offsets)):
             table.add_column(no_wrap=True)
         for replica in view.replicas:
             table.add_row(*self._replica(replica, offsets, view.high_watermark))
@@ -118,7 +131,8 @@ class Drawing:
 
     def _labels(self, replica: ReplicaView) -> tuple[str, str, str]:
         state = _STATES_ZH[replica.state] if self._language == "zh" else replica.state
-        return f"    broker {replica.broker}", state, f"LEO {replica.log_end_offset}"
+        indent = " " * min(4, max(1, self._console.width - _NARROW))
+        return f"{indent}broker {replica.broker}", state, f"LEO {replica.log_end_offset}"
 
     def _replica(
         self, replica: ReplicaView, offsets: Sequence[int], high_watermark: int

@@ -3,12 +3,18 @@
 import logging
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred_module
+from ottla.learn import progress
+from ottla.learn.asking import Asking
 from ottla.learn.course import LESSONS, Report, cluster_for, find, play
 from ottla.learn.events import Event, Step, TableView, Text, shown
+from ottla.learn.exercises import watching
+from ottla.learn.exercises.catalogue import EXERCISES
 from ottla.learn.lesson import Lesson
 from ottla.tools.output import Output, note
 
@@ -24,6 +30,11 @@ _HINT = Text(
     "用 `ottla learn 名称` 运行一个课程；--step 在每一步之后等待回车。",
 )
 _ENTER = Text("Press Enter to continue.", "按回车键继续。")
+_STAY = Text(
+    "The cluster stays at {bootstrap} until you press Enter. Try in another terminal:",
+    "集群保留在 {bootstrap}，按回车键结束。在另一个终端中试试：",
+)
+NEXT = "next"
 _KINDS = {"PartitionView": "partition", "GroupView": "group", "TableView": "table"}
 
 
@@ -32,13 +43,34 @@ def names() -> list[str]:
     return list(LESSONS)
 
 
-def run(output: Output, chosen: Sequence[str], *, language: str, waits: bool) -> None:
+def all_names() -> list[str]:
+    """Return the names that a command line may have: lessons, exercises, and `next`."""
+    return [*LESSONS, *EXERCISES, NEXT]
+
+
+@dataclass(frozen=True, slots=True)
+class ShowOptions:
+    """How lessons are shown. `waits` stops after the question and each step until Enter is pressed,
+    `asks` requests predictions, and `stays` keeps the cluster until Enter is pressed.
+    """
+
+    language: str
+    waits: bool = False
+    asks: bool = True
+    stays: bool = False
+
+
+def run(output: Output, chosen: Sequence[str], options: ShowOptions) -> None:
     """Run lessons, each on a cluster of its own; without names, list them.
 
-    OttlaError names an unknown lesson before anything runs. `waits` stops after the question and
-    each step until Enter is pressed.
+    OttlaError names an unknown lesson before anything runs. The name `next` is the first lesson
+    that is not done.
     """
-    lessons = [find(name) for name in dict.fromkeys(chosen)]
+    language = options.language
+    if len(chosen) == 1 and chosen[0] in EXERCISES:
+        _exercise(chosen[0], language)
+        return
+    lessons = [find(name) for name in dict.fromkeys(map(_resolved, chosen))]
     if not lessons:
         _list(output, language)
         return
@@ -49,7 +81,43 @@ def run(output: Output, chosen: Sequence[str], *, language: str, waits: bool) ->
         output.rows(results, (), is_ascii=False)
         return
     for lesson in lessons:
-        _draw(lesson, language, waits=waits)
+        _draw(lesson, options)
+
+
+def _exercise(name: str, language: str) -> None:
+    if watching.watch(EXERCISES[name], language) and sys.stdout.isatty():
+        _mark(name)
+
+
+def list_exercises(output: Output, language: str) -> None:
+    """List the exercises, with those that are done."""
+    done = progress.done()
+    rows = [
+        {
+            "name": name,
+            "done": name in done,
+            "task": exercise.task.render(language),
+        }
+        for name, exercise in EXERCISES.items()
+    ]
+    output.rows(rows, ("name", "done", "task"), is_ascii=False)
+
+
+def _resolved(name: str) -> str:
+    if name != NEXT:
+        return name
+    following = progress.first_open(LESSONS)
+    if following is None:
+        raise OttlaError(
+            f"all {len(LESSONS)} lessons are done: `ottla learn NAME` repeats one, and "
+            f"{progress.path()} has the list"
+        )
+    return following
+
+
+def is_interactive() -> bool:
+    """Return True if a person reads and types: a script or CI gets lessons without questions."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def _list(output: Output, language: str) -> None:
@@ -66,7 +134,8 @@ def _list(output: Output, language: str) -> None:
         return
     name, question = (heading.render(language) for heading in _HEADINGS)
     if sys.stdout.isatty():
-        drawing.Drawing(sys.stdout, language).lessons((name, question), LESSONS.values())
+        picture = drawing.Drawing(sys.stdout, language)
+        picture.lessons((name, question), LESSONS.values(), progress.done())
     else:
         listed = [{name: row["name"], question: row["question"]} for row in rows]
         output.rows(listed, (name, question))
@@ -78,20 +147,55 @@ def _alone(lesson: Lesson) -> Report:
         return play(lesson, cluster)
 
 
-def _draw(lesson: Lesson, language: str, *, waits: bool) -> None:
+def _draw(lesson: Lesson, options: ShowOptions) -> None:
+    language = options.language
     picture = drawing.Drawing(sys.stdout, language)
     picture.question(lesson)
+    asks = options.asks and is_interactive()
+    asking = Asking(lesson.name if asks else "", language, print)
+    steps = 0
 
     def show(event: Event) -> None:
+        nonlocal steps
         picture.event(event)
-        if waits and isinstance(event, Step):
+        if not isinstance(event, Step):
+            return
+        steps += 1
+        if options.waits:
             _wait(language)
+        asking.after_step(steps)
 
-    if waits:
+    if options.waits:
         _wait(language)
+    asking.after_step(0)
     with cluster_for(lesson) as cluster:
         report = play(lesson, cluster, show)
-    picture.explanation(lesson.explanation.render(language, report.facts))
+        asking.verdict(report.facts)
+        picture.explanation(lesson.explanation.render(language, report.facts))
+        if sys.stdout.isatty():
+            _mark(lesson.name)
+        if options.stays:
+            _stay(cluster.bootstrap, language)
+
+
+def _mark(name: str) -> None:
+    try:
+        progress.mark(name)
+    except OSError as error:
+        note(f"the progress is not stored: {error}")
+
+
+def _stay(bootstrap: str, language: str) -> None:
+    """Show how to reach the cluster, and keep it until Enter, the end of the input or Ctrl-C."""
+    note(_STAY.render(language, {"bootstrap": bootstrap}))
+    for line in (
+        f"  ottla topic list --bootstrap {bootstrap}",
+        f"  ottla cluster info --bootstrap {bootstrap}",
+        f"  ottla console --cluster lesson={bootstrap}",
+    ):
+        note(line)
+    with suppress(KeyboardInterrupt):
+        _wait(language)
 
 
 def _wait(language: str) -> None:

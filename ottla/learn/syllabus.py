@@ -47,43 +47,148 @@ INTERVIEW: Mapping[str, tuple[str, ...]] = {
 }
 """Questions of interviews, with the lessons that answer each."""
 
-CORRECTIONS: Mapping[int, tuple[str, tuple[str, ...]]] = {
-    1: ("offsets are in __consumer_offsets, not in ZooKeeper", ("coordinator", "internal-topics")),
-    2: ("a coordinator rebalances, not watches in ZooKeeper", ("coordinator", "assignors")),
-    3: ("the death of a broker does not rebalance a group", ("coordinator",)),
-    4: ("followers pull", ("high-watermark",)),
-    5: ("a recovered replica returns to the ISR by itself", ("isr",)),
-    6: ("brokers replicate", ("architecture", "acks-all")),
-    7: ("the client chooses the partition: murmur2, sticky without a key", ("partitioner",)),
-    8: ("the folder is <topic>-<partition>", ("log-directory",)),
-    9: ("a segment is named by its first offset, in 20 digits", ("log-directory",)),
-    10: ("segments end in .log", ("log-directory",)),
-    11: ("record batches of format 2 with CRC-32C", ("batch-format",)),
-    12: ("consumers read below the high watermark; flushes do not matter", ("high-watermark",)),
-    13: ("different groups may read one partition", ("replay",)),
-    14: ("a group spans topics", ("assignors", "subscription")),
-    15: ("acks=0 has no response at all", ("acks-0",)),
-    16: ("acks=1 may lose and duplicate", ("acks-1", "acks-1-duplicates")),
-    17: ("acks is 0, 1 or all", ("acks-2",)),
-    18: ("acks=all waits for the ISR, at least min.insync.replicas", ("acks-all",)),
-    19: ("unclean elections are off by default", ("unclean-election",)),
-    20: ("leaders are elected in assignment order", ("controller",)),
-    21: ("a poll commits what the poll before it returned", ("auto-commit",)),
-    22: ("order allows 5 requests in flight with idempotence", ("in-flight",)),
-    23: ("a transactional id belongs to a producer id and epoch", ("fencing", "internal-topics")),
-    24: ("num.partitions is for new topics only", ("num-partitions",)),
-    25: ("the partitioner balances the load of brokers", ("partitioner",)),
-    26: ("clients find brokers by metadata requests", ("direct-to-leader",)),
-    27: ("time decides about the ISR, not a number of records", ("slow-replica",)),
-    28: ("replicas truncate by leader epoch", ("truncation",)),
-    29: ("round robin sorts topics by name", ("assignors",)),
-    30: ("the size of a record is limited", ("acks-0",)),
+CORRECTIONS: Mapping[int, tuple[str, str, tuple[str, ...]]] = {
+    1: (
+        "offsets are kept in ZooKeeper",
+        "offsets are in __consumer_offsets, not in ZooKeeper",
+        ("coordinator", "internal-topics"),
+    ),
+    2: (
+        "consumers rebalance by watches in ZooKeeper",
+        "a coordinator rebalances, not watches in ZooKeeper",
+        ("coordinator", "assignors"),
+    ),
+    3: (
+        "a group rebalances when a broker dies",
+        "the death of a broker does not rebalance a group",
+        ("coordinator",),
+    ),
+    4: ("the leader pushes records to its followers", "followers pull", ("high-watermark",)),
+    5: (
+        "an administrator brings a recovered replica back",
+        "a recovered replica returns to the ISR by itself",
+        ("isr",),
+    ),
+    6: (
+        "ZooKeeper replicates the records, or the producer writes all replicas",
+        "brokers replicate",
+        ("architecture", "acks-all"),
+    ),
+    7: (
+        "the broker chooses the partition, at random",
+        "the client chooses the partition: murmur2, sticky without a key",
+        ("partitioner",),
+    ),
+    8: (
+        "the folder has the name of the topic",
+        "the folder is <topic>-<partition>",
+        ("log-directory",),
+    ),
+    9: (
+        "a segment is named by the offset of the last record before it",
+        "a segment is named by its first offset, in 20 digits",
+        ("log-directory",),
+    ),
+    10: ("segments end in .kafka or .index", "segments end in .log", ("log-directory",)),
+    11: (
+        "each record has a magic byte and a CRC-32 of its own",
+        "record batches of format 2 with CRC-32C",
+        ("batch-format",),
+    ),
+    12: (
+        "consumers read a record once it is flushed",
+        "consumers read below the high watermark; flushes do not matter",
+        ("high-watermark",),
+    ),
+    13: (
+        "one consumer reads a partition, of all groups",
+        "different groups may read one partition",
+        ("replay",),
+    ),
+    14: ("a group reads one topic", "a group spans topics", ("assignors", "subscription")),
+    15: ("acks=0 is acknowledged by the network", "acks=0 has no response at all", ("acks-0",)),
+    16: ("acks=1 loses nothing", "acks=1 may lose and duplicate", ("acks-1", "acks-1-duplicates")),
+    17: ("acks may be 2, or any number of replicas", "acks is 0, 1 or all", ("acks-2",)),
+    18: (
+        "acks=all waits for every replica",
+        "acks=all waits for the ISR, at least min.insync.replicas",
+        ("acks-all",),
+    ),
+    19: (
+        "a replica outside the ISR may lead by default",
+        "unclean elections are off by default",
+        ("unclean-election",),
+    ),
+    20: (
+        "the new leader is the replica with the most records",
+        "leaders are elected in assignment order",
+        ("controller",),
+    ),
+    21: (
+        "a poll commits the records that it returns",
+        "a poll commits what the poll before it returned",
+        ("auto-commit",),
+    ),
+    22: (
+        "order needs one request in flight",
+        "order allows 5 requests in flight with idempotence",
+        ("in-flight",),
+    ),
+    23: (
+        "a transactional id belongs to a consumer group",
+        "a transactional id belongs to a producer id and epoch",
+        ("fencing", "internal-topics"),
+    ),
+    24: (
+        "num.partitions changes existing topics",
+        "num.partitions is for new topics only",
+        ("num-partitions",),
+    ),
+    25: (
+        "the partitioner balances the load of brokers",
+        "the controller spreads leaders over brokers; a key has its partition whatever the load is",
+        ("create-topic", "partitioner"),
+    ),
+    26: (
+        "clients find brokers in ZooKeeper",
+        "clients find brokers by metadata requests",
+        ("direct-to-leader",),
+    ),
+    27: (
+        "a follower leaves the ISR when it is 4 000 records behind",
+        "time decides about the ISR, not a number of records",
+        ("slow-replica",),
+    ),
+    28: (
+        "replicas truncate to the high watermark",
+        "replicas truncate by leader epoch",
+        ("truncation",),
+    ),
+    29: (
+        "round robin deals partitions by their number",
+        "round robin sorts topics by name",
+        ("assignors",),
+    ),
+    30: ("a record may have any size", "the size of a record is limited", ("acks-0",)),
     31: (
+        "names such as /controller_EPOCH, __consumers_offsets and enable.idompotence",
         "names: /controller_epoch, __consumer_offsets, enable.idempotence; None from on_send",
         ("names", "send-path"),
     ),
-    32: ("the console consumer starts at latest", ("offset-reset",)),
-    33: ("PermSize is gone, and this broker has no JVM", ("memory",)),
-    34: ("small records in batches are fast, single ones are not", ("batches", "load-test")),
+    32: (
+        "a new group starts at the first record",
+        "the console consumer starts at latest",
+        ("offset-reset",),
+    ),
+    33: (
+        "PermSize of the broker's JVM needs tuning",
+        "PermSize is gone, and this broker has no JVM",
+        ("memory",),
+    ),
+    34: (
+        "small records are fast, each by itself",
+        "small records in batches are fast, single ones are not",
+        ("batches", "load-test"),
+    ),
 }
-"""Right answers where older texts contradict each other, with the lessons that observe each."""
+"""The claim of older texts, the right answer today, and the lessons that observe that."""

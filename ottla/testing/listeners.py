@@ -31,9 +31,13 @@ class ClusterListeners:
 
     @property
     def plain(self) -> str:
-        """The name of the first listener without security; of the first one if all are secured."""
-        names = [item.listener for item in self._of_first if item.security_protocol == _PLAIN]
-        return names[0] if names else self.first.listener
+        """The name of the first listener without security; of the first one if all are secured.
+
+        Empty before the start.
+        """
+        secured = [item for item in self._of_first if item.security_protocol != _PLAIN]
+        names = [item.listener for item in self._of_first if item not in secured]
+        return next(iter([*names, *(item.listener for item in secured)]), "")
 
     def bootstrap(self, name: str) -> str:
         """Return the addresses of one listener of all brokers.

@@ -5,15 +5,22 @@ works with a large library or with the broker defers that import until its argum
 that its own `--help` and its usage errors are fast (`loading.deferred`).
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import CompletionItem
 
-from ottla.base.loading import load
+from ottla.base.loading import deferred_module, load
+
+# Only a misspelt command needs it.
+if TYPE_CHECKING:
+    import difflib
+else:
+    difflib = deferred_module("difflib")
 
 # Parameters whose empty text is a value. Any other text names something: an empty one comes from a
 # variable of a shell that is not set, and must not be read as the default.
@@ -23,6 +30,7 @@ MAY_BE_BLANK = frozenset(
 )  # fmt: skip
 # Python refuses to convert thousands of digits; no number of a command needs more than these.
 _DIGITS_MAX = 40
+_WHOLE = re.compile(r"\s*[+-]?[0-9]+\s*")
 
 
 class Verb(NamedTuple):
@@ -59,7 +67,9 @@ class LazyGroup(click.Group):
         """Find the command that was called; the error for an unknown one lists the known ones."""
         name = args[0]
         if name not in self.verbs and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {name!r}. Commands: {', '.join(self.verbs)}.")
+            similar = difflib.get_close_matches(name.lower(), self.verbs, n=1)
+            meant = f" Did you mean {similar[0]!r}?" if similar else ""
+            ctx.fail(f"No such command {name!r}.{meant} Commands: {', '.join(self.verbs)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -128,6 +138,9 @@ def _problem(parameter: click.Parameter, text: str) -> str:
     is_number = isinstance(parameter.type, click.types.IntParamType | click.types.FloatParamType)
     if is_number and not (text.isascii() and "_" not in text and len(text) <= _DIGITS_MAX):
         return f"{text!r} is not a number: write at most {_DIGITS_MAX} of the digits 0 to 9"
+    # click says "is not a valid integer range" of a word.
+    if isinstance(parameter.type, click.types.IntParamType) and not _WHOLE.fullmatch(text):
+        return f"{text!r} is not a whole number: write digits, as in 3"
     return ""
 
 

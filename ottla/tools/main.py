@@ -20,7 +20,7 @@ import click
 import ottla
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
 from ottla.base.loading import load
-from ottla.client.errors import NotReachable, TimedOut
+from ottla.client.errors import NoBroker, NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
 # The package of the distribution ottla-scripts.
@@ -302,6 +302,7 @@ _ADVICE = {
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key of the brokers",
     ErrorCode.INVALID_PRINCIPAL_TYPE: "write a user, as in User:anna",
     ErrorCode.TOPIC_ALREADY_EXISTS: "use `ottla topic config` to change it, or --if-not-exists to ignore this",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "use at most as many replicas as there are brokers (`ottla cluster info`), or start more, as with `ottla up --brokers 3`",
     ErrorCode.INVALID_CONFIG: "docs/options.md and `ottla topic config NAME --all` list the options",
     ErrorCode.MESSAGE_TOO_LARGE: "raise it with `ottla topic config NAME --set max.message.bytes=…`",
     ErrorCode.REQUEST_TIMED_OUT: "look at the broker's log, then try again",
@@ -318,6 +319,10 @@ _OS_ADVICE = {
 }
 
 _STANDARD_OUTPUT = "standard output"
+_OTHER_LISTENER = (
+    "name a file with security.protocol=SSL or SASL_SSL (--command-config FILE), or the broker's "
+    "listener without TLS"
+)
 _BROKEN = (
     "a listener with TLS or SASL needs its options (--command-config FILE); "
     "`ottla doctor` looks for the cause"
@@ -354,6 +359,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def explain(error: Exception) -> str:
     """Return the message for an error, with its remedy."""
     text = _NUMBER_OF_ERROR.sub("", str(error)).rstrip(".")
+    if isinstance(error, NoBroker):
+        remedy = _OTHER_LISTENER if error.is_tls else "name the broker's port with --bootstrap"
+        return f"{text}: {remedy}"
     if isinstance(error, NotReachable):
         if isinstance(error.__cause__, ConnectionResetError):
             return f"{text}: {_BROKEN}"

@@ -26,6 +26,7 @@ _SECRET = re.compile(r"""\bhmac=b(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")""")
 
 _default_bootstrap = deferred("ottla.tools.profiles", "default_bootstrap")
 _default_config = deferred("ottla.tools.profiles", "default_config")
+_creates_topics = deferred("ottla.tools.profiles", "creates_topics")
 _configure = deferred("ottla.tools.connection.client_config", "configure")
 _access_with = deferred("ottla.tools.connection.client_config", "access_with")
 _denied = deferred("ottla.tools.connection.denied", "denied")
@@ -173,6 +174,12 @@ def config_of_profile(context: click.Context | None = None) -> str:
     """
     source = (context or click.get_current_context()).get_parameter_source("bootstrap")
     return str(_default_config()) if source in (None, ParameterSource.DEFAULT) else ""
+
+
+def profile_creates_topics() -> bool:
+    """Return False if the address is of a profile that forbids `ottla produce` to create topics."""
+    source = click.get_current_context().get_parameter_source("bootstrap")
+    return source not in (None, ParameterSource.DEFAULT) or bool(_creates_topics())
 
 
 def formatted(function: Function) -> Function:

@@ -10,6 +10,7 @@ import re
 import select
 import sys
 import time
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
@@ -259,7 +260,7 @@ def _below(row: Mapping[str, Any], columns: Sequence[str], room: int) -> list[st
 def column_widths(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> list[int]:
     """Return the width that each column needs for its title and its cells."""
     return [
-        max([len(title), *(len(_cell(row.get(column))) for row in rows)])
+        max([cells_of(title), *(cells_of(_cell(row.get(column))) for row in rows)])
         for title, column in zip(_titles(columns), columns, strict=True)
     ]
 
@@ -274,10 +275,17 @@ def _titles(columns: Sequence[str]) -> list[str]:
 
 def _line(cells: Iterable[str], widths: Iterable[int], rights: Iterable[bool]) -> str:
     placed = [
-        cell.rjust(width) if right else cell.ljust(width)
+        " " * (width - cells_of(cell)) + cell if right else cell + " " * (width - cells_of(cell))
         for cell, width, right in zip(cells, widths, rights, strict=True)
     ]
     return _GAP.join(placed).rstrip()
+
+
+def cells_of(text: str) -> int:
+    """Return how many cells of a terminal a text takes: Chinese characters take two each."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
 
 
 def _cell(value: Any) -> str:

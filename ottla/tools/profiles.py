@@ -23,13 +23,14 @@ _VARIABLE = "OTTLA_PROFILE"
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """All profiles: the address of each, the current one ("" if none is in use), and the files of
-    those that have one.
+    """All profiles: the address of each, the current one ("" if none is in use), the files of the
+    profiles that have one, and the names of those with which `ottla produce` creates no topic.
     """
 
     addresses: Mapping[str, str]
     current: str = ""
     configs: Mapping[str, str] = field(default_factory=dict)
+    without_creation: frozenset[str] = frozenset()
 
 
 def path() -> Path:
@@ -48,10 +49,11 @@ def read() -> Profiles:
         content = json.loads(file.read_text(encoding="utf-8"))
         addresses, configs = content["profiles"], content.get("configs", {})
         current = content.get("current", "")
-        texts = [*addresses.values(), *configs.values(), current]
+        without_creation = content.get("without_creation", [])
+        texts = [*addresses.values(), *configs.values(), current, *without_creation]
         if not all(isinstance(text, str) for text in texts):
             raise TypeError
-        return Profiles(addresses, current, configs)
+        return Profiles(addresses, current, configs, frozenset(without_creation))
     except FileNotFoundError:
         return Profiles({})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -66,6 +68,7 @@ def write(profiles: Profiles) -> None:
         "current": profiles.current,
         "profiles": dict(profiles.addresses),
         "configs": dict(profiles.configs),
+        "without_creation": sorted(profiles.without_creation),
     }
     write_private(file, json.dumps(content, indent=2) + "\n")
 
@@ -107,6 +110,12 @@ def default_config() -> str:
     """
     profiles = read()
     return profiles.configs.get(_chosen(profiles), "")
+
+
+def creates_topics() -> bool:
+    """Return False if the profile in use forbids `ottla produce` to create topics."""
+    profiles = read()
+    return _chosen(profiles) not in profiles.without_creation
 
 
 def _chosen(profiles: Profiles) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.base.errors import ConfigError
-from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, parse_bootstrap
+from ottla.client.bootstrap import DEFAULT_BOOTSTRAP, bootstrap_text
 from ottla.client.config.choices import check_value, reset_age_ms
 from ottla.client.config.classes import assignors_of
 from ottla.client.config.names import (
@@ -205,7 +205,7 @@ def addresses_of(value: Any) -> str:
         )
     text = ",".join(rows)
     check_value("bootstrap.servers", text)
-    return ",".join(map(str, parse_bootstrap(text)))
+    return bootstrap_text(text)
 
 
 def _is_level_of_another_codec(name: str, codec: Any) -> bool:

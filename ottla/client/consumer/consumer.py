@@ -41,6 +41,7 @@ from ottla.client.group.member_commits import MemberCommits
 from ottla.client.group.poll_errors import PollErrors
 from ottla.client.group.polled_commits import PolledCommits
 from ottla.client.producer.serving import logged_errors
+from ottla.client.reach.explanations import Explanations
 from ottla.client.records import (
     Committed,
     ConsumerRecord,
@@ -93,10 +94,12 @@ class Consumer(AssignedPartitions):
         self._group = self._settings.merged.get("group.id")
         self._departures = Departures(self._group or "", self._settings.merged)
         timeout_s = self._settings.number("default.api.timeout.ms", _API_TIMEOUT_MS) / 1000
-        self._waits = waits = transport.Waits()
+        explanations = Explanations(self._settings.merged)
+        self._waits = waits = transport.Waits(explanations.connection)
         polled = PolledCommits(waits)
-        on_commit = polled.committed
-        self._consumer = open_consumer(self._settings, self._departures, on_commit, topics)
+        self._consumer = open_consumer(
+            self._settings, self._departures, polled.committed, explanations.on_error, topics
+        )
         self._deserialization = Deserialization(self._settings)
         self._interceptors = ConsumerInterceptors(
             interceptors_of(self._settings.own.get("interceptor.classes") or []),
@@ -105,6 +108,7 @@ class Consumer(AssignedPartitions):
         membership = Membership(
             self._consumer,
             self._departures,
+            explanations,
             is_incremental=is_incremental(self._settings),
             store=store,
             has_own_member=has_own_member(self._settings),
@@ -130,9 +134,8 @@ class Consumer(AssignedPartitions):
         self._is_plain = self._deserialization.is_plain and not self._interceptors
         has_group = self._group is not None and store is None
         self._commits_itself = self._settings.flag("enable.auto.commit", has_group)
-        self._commit_every_s = (
-            self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS) / 1000
-        )
+        interval_ms = self._settings.number("auto.commit.interval.ms", _AUTO_COMMIT_MS)
+        self._commit_every_s = interval_ms / 1000
         self._next_commit = time.monotonic() + self._commit_every_s
         self._errors = PollErrors(self._departures, self._refused if self._group is None else None)
         self._is_busy = False
@@ -326,6 +329,7 @@ class Consumer(AssignedPartitions):
     def _closed(self) -> None:
         self._is_closed = True
         self._waits.stop()
+        self._membership.explanations.connection.stop()
         if self._stop_thread is not None:
             self._stop_thread()
         self._interceptors.close()
@@ -390,6 +394,7 @@ class Consumer(AssignedPartitions):
                 self._is_busy = len(messages) >= _BUSY_RECORDS
                 if messages:
                     break
+            self._membership.polled()
             if self._membership.errors:
                 break
         return messages

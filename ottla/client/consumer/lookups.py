@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client import transport
-from ottla.client.errors import RecordsDenied, TimedOut
+from ottla.client.errors import NotReachable, RecordsDenied, TimedOut
 from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.records import OffsetAndMetadata, TopicPartition, partition_of
 
@@ -133,7 +133,8 @@ class Lookups:
                 cause = error.args[0]
                 patience_s = min(self._timeout_s, transport.lookup_patience_s(cause))
                 if time.monotonic() - begin >= patience_s:
-                    raise _final(cause, error.args[1:] or rows) from error
+                    raise self._final(cause, error.args[1:] or rows) from error
+            self._waits.suspect()
             time.sleep(pause_s)
             attempt_s, pause_s = attempt_s * 2, min(pause_s * 2, _PAUSE_S_MAX)
             # A request for a topic that librdkafka does not know would create it.
@@ -142,6 +143,17 @@ class Lookups:
 
     def _wait(self, request: Callable[[], T]) -> T:
         return request() if self._is_in_callback() else self._waits.call(request)
+
+    def _final(self, cause: Any, rows: Sequence[Any]) -> Exception:
+        error = transport.translate(cause)
+        if isinstance(error, TimedOut):
+            return TimedOut(self._waits.because("no broker responded in time"))
+        if isinstance(error, NotReachable):
+            return NotReachable(self._waits.because(str(error)))
+        if rows and (transport.is_missing(cause) or _is_unknown(error)):
+            text = f"There is no partition {rows[0].topic}-{rows[0].partition}."
+            return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return error
 
     def _refresh(self, topics: Iterable[str]) -> None:
         """Update librdkafka's metadata, which may name a dead leader for minutes."""
@@ -159,16 +171,6 @@ def _milliseconds(moment: Any) -> int:
             "`int(moment.timestamp() * 1000)`"
         )
     return int(moment)
-
-
-def _final(cause: Any, rows: Sequence[Any]) -> Exception:
-    error = transport.translate(cause)
-    if isinstance(error, TimedOut):
-        return TimedOut("no broker responded in time")
-    if rows and (transport.is_missing(cause) or _is_unknown(error)):
-        text = f"There is no partition {rows[0].topic}-{rows[0].partition}."
-        return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
-    return error
 
 
 def _is_unknown(error: Exception) -> bool:

@@ -14,6 +14,7 @@ from ottla.client.consumer.offset_stores import OffsetStore
 from ottla.client.errors import ClientError, Closed, TimedOut
 from ottla.client.group.departures import Departures
 from ottla.client.producer.serving import logged_errors
+from ottla.client.reach.explanations import Explanations
 from ottla.client.records import TopicPartition
 
 _log = logging.getLogger("ottla.client")
@@ -77,6 +78,7 @@ class Membership:
         self,
         consumer: Any,
         departures: Departures,
+        explanations: Explanations,
         *,
         is_incremental: bool,
         store: OffsetStore | None,
@@ -102,6 +104,7 @@ class Membership:
         self._pauses: dict[TopicPartition, bool] = {}
         self._consumer = consumer
         self._departures = departures
+        self.explanations = explanations
         self._is_incremental = is_incremental
         self._has_own_member = has_own_member
         self._store = store
@@ -109,8 +112,7 @@ class Membership:
         self._before_revoke: Callable[[Iterable[TopicPartition], bool], None] = _not_observed
         self._after_revoke: Callable[[Iterable[TopicPartition]], None] = _not_observed
         self._on_stay: Callable[[Iterable[TopicPartition]], None] = _not_observed
-        self._is_manual = False
-        self._is_in_callback = False
+        self._is_manual = self._is_in_callback = False
         # When to look whether this consumer has begun to join; None if it has.
         self._look_at: float | None = None
         self._is_leaving = self._is_closing = False
@@ -149,12 +151,13 @@ class Membership:
         )
 
     def polled(self) -> None:
-        """Subscribe again if librdkafka has not begun to join the group for ten seconds.
+        """Report reasons; subscribe again if librdkafka has not begun to join for ten seconds.
 
         It waits for ever for the metadata of its first request if, during the wait, another broker
         does not list the requested broker because the latter's session has ended. A member that has
         an id is in the group, or on the way, and is left alone.
         """
+        self.explanations.check(self.subscription, self.assignment, self._consumer.memberid)
         if self._look_at is None or time.monotonic() < self._look_at:
             return
         if self.assignment or self._consumer.memberid():

@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred_module
 from ottla.client import transport
-from ottla.client.brokers import Brokers
-from ottla.client.config.names import IGNORED, Role
+from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
 from ottla.client.errors import ClientError
 from ottla.client.group.coordinator_thread import CoordinatorThread
 from ottla.client.group.departures import Departures
+from ottla.client.reach.connection_watch import own_brokers
 from ottla.client.records import native_names
-from ottla.client.security.options import SECURITY_OPTIONS, security_of
 
-_log = logging.getLogger("ottla.client")
 # Only a few consumers have an assignor that librdkafka lacks.
 if TYPE_CHECKING:
     from ottla.client.group import group_consumer
@@ -107,9 +104,12 @@ def open_consumer(
     settings: ClientSettings,
     departures: Departures,
     on_commit: Callable[[Any, Any], None],
+    on_error: Callable[[Any], None],
     topics: Sequence[str] = (),
 ) -> Any:
     """Return librdkafka's consumer; ClientError names the wrong option.
+
+    `on_error` is called with errors of connections, in `poll`.
 
     A member of a group ignores internal topics unless they are among `topics`, its first ones, or
     `exclude.internal.topics` is false: librdkafka's patterns would match them.
@@ -124,6 +124,7 @@ def open_consumer(
     logger.addHandler(departures)
     properties = {"group.id": _NO_GROUP, **_DEFAULTS, **settings.native, **_FIXED}
     properties["on_commit"] = on_commit
+    properties.setdefault("error_cb", on_error)
     properties.setdefault("logger", logger)
     properties.setdefault("log_level", 6)
     assignors = properties.get("partition.assignment.strategy", "")
@@ -141,24 +142,11 @@ def coordinator_thread(settings: ClientSettings, timeout_s: float) -> Coordinato
     None without a group, and with options of TLS or SASL that only librdkafka has.
     """
     options = settings.merged
-    is_foreign = any(
-        name.startswith(("sasl.", "ssl.")) and name not in SECURITY_OPTIONS and name not in IGNORED
-        for name in options
-    )
-    if "group.id" not in options or is_foreign:
-        return None
-    try:
-        security = security_of(options)
-    except ConfigError as error:
-        _log.debug("librdkafka commits and looks up offsets: %s", error)
+    if "group.id" not in options:
         return None
     request_ms = float(settings.native.get("socket.timeout.ms", _REQUEST_MS_MAX))
-    brokers = Brokers(
-        options["bootstrap.servers"],
-        timeout_s=min(request_ms, _REQUEST_MS_MAX) / 1000,
-        client_id=str(options.get("client.id", "ottla")),
-        is_proven=True,
-        security=security,
-    )
+    brokers = own_brokers(options, min(request_ms, _REQUEST_MS_MAX) / 1000)
+    if brokers is None:
+        return None
     is_committed = options.get("isolation.level") == "read_committed"
     return CoordinatorThread(brokers, options["group.id"], timeout_s, require_stable=is_committed)

@@ -143,9 +143,8 @@ class AsyncProducer:
         deadline = None if timeout is None else self._now() + timeout
         while unacknowledged := len(self._producer):
             if deadline is not None and self._now() > deadline:
-                raise TimedOut(
-                    f"{unacknowledged} records were not acknowledged within {timeout:g} s"
-                )
+                text = f"{unacknowledged} records were not acknowledged within {timeout:g} s"
+                raise TimedOut(self._parts.errors.because(text))
             # librdkafka stops lingering while a flush is under way; 1 ms at most blocks the loop.
             try:
                 self._producer.flush(0.001)
@@ -245,12 +244,17 @@ class AsyncProducer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close; after a cancellation, as by Ctrl-C, within 200 ms as `Producer` does."""
+        """Close; after a cancellation, as by Ctrl-C, within 200 ms as `Producer` does.
+
+        After another error, records are given up after a second if the cluster has never been
+        reached.
+        """
         if kind is None:
             await self.close()
         elif not issubclass(kind, asyncio.CancelledError):
+            errors = self._parts.errors
             with not_closed:
-                await self.close()
+                await self.close(errors.patience_after_error(self._sent, len(self._producer)))
         elif not self._is_closed:
             try:
                 if self._transactions.is_open:
@@ -310,7 +314,11 @@ class AsyncProducer:
     ) -> None:
         """Send a record after those that wait for room, a registry or the partitions of a topic."""
         turn = get_running_loop().create_future()
-        self._waiting.append(_Waiting(sent, future, turn, Deadline(self._parts.max_block_s)))
+        self._waiting.append(
+            _Waiting(
+                sent, future, turn, Deadline(self._parts.max_block_s, self._parts.errors.because)
+            )
+        )
         if len(self._waiting) == 1:
             # Later records wait, too, also if they need no preparation.
             self._is_plain = False

@@ -200,7 +200,8 @@ class DeliveryFuture(msgspec.Struct, eq=False, gc=False):
         while self._outcome is None:
             remaining_s = None if deadline is None else deadline - time.monotonic()
             if remaining_s is not None and remaining_s <= 0:
-                raise TimeoutError
+                text = f"the record was not acknowledged within {timeout:g} s"
+                raise TimeoutError(self._errors.because(text))
             self._server.wait_for(self, remaining_s)
         return self._outcome
 

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ottla.base.errors import ApiError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client import transport
 from ottla.client.config.classes import STICKY, partitioner_of
 from ottla.client.config.names import Role
 from ottla.client.config.opening import open_client
 from ottla.client.config.settings import ClientSettings
-from ottla.client.errors import ClientError, Fenced, too_long
+from ottla.client.errors import ClientError, Fenced, NotReachable, TimedOut, too_long
+from ottla.client.reach.connection_watch import ConnectionWatch
 
 _log = logging.getLogger("ottla.client")
 # `ProducerErrors` logs fatal errors: librdkafka itself would write them to standard error.
 _silent = logging.Logger("ottla.client.librdkafka", logging.CRITICAL + 1)
 # Errors that are kept until they are logged.
 _ERRORS_MAX = 100
+# How long the end of a `with` block delays its error for records that cannot be delivered.
+_HOPELESS_S = 1.0
 _DEFAULTS = {
     # As the Java client places keys; records without a key stay together for a batch.
     "partitioner": "murmur2_random",
@@ -71,9 +74,9 @@ class ProducerErrors:
     exception of a callback if it calls another one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, reachability: ConnectionWatch | None = None) -> None:
         self.pending: deque[Any] = deque(maxlen=_ERRORS_MAX)
-
+        self._reachability = reachability
         self._fatal: Any = None
 
     def stopped(self, cause: Any) -> None:
@@ -102,15 +105,35 @@ class ProducerErrors:
         if invalid is not None:
             return invalid
         if fatal is None or cause.code() not in transport.DROPPED:
-            return transport.unsent_error(cause, topic, partition)
+            error = transport.unsent_error(cause, topic, partition)
+            return self.explained(error)
         error = transport.translate(fatal)
         if isinstance(error, Fenced):
             return Fenced(f"the record was not sent: {error}")
         text = f"the record was not sent, because the producer cannot continue: {fatal.str()}"
         return ApiError(error.code, text) if isinstance(error, ApiError) else ClientError(text)
 
+    def explained(self, error: OttlaError) -> OttlaError:
+        """Return an error with the reason why no broker can be reached, if it is its cause."""
+        if isinstance(error, NotReachable | TimedOut):
+            return type(error)(self.because(str(error)))
+        return error
+
+    def because(self, text: str) -> str:
+        """Return the text of an error, with the reason why no broker can be reached, if so."""
+        return text if self._reachability is None else self._reachability.because(text)
+
+    def patience_after_error(self, sent: int, unacknowledged: int) -> float | None:
+        """Return for how many seconds a producer that is closed after an error waits for records.
+
+        None is until their own time-out. A cluster that has never acknowledged a record, and that
+        cannot be reached, would delay the error by that time.
+        """
+        is_reached = self._reachability is None or self._reachability.cause is None
+        return None if is_reached or unacknowledged < sent else _HOPELESS_S
+
     def log(self) -> None:
-        """Log the errors since the last call.
+        """Log the errors since the last call, and look for the cause of those of connections.
 
         The next call of the program raises a fatal error; librdkafka retries after any other.
         """
@@ -118,6 +141,8 @@ class ProducerErrors:
             error = self.pending.popleft()
             level = logging.ERROR if error.fatal() else logging.INFO
             _log.log(level, "the producer: %s", error.str())
+            if self._reachability is not None:
+                self._reachability.report(error)
 
 
 def open_producer(settings: ClientSettings, errors: ProducerErrors) -> Any:

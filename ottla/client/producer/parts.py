@@ -17,6 +17,7 @@ from ottla.client.producer.options import ProducerErrors, open_producer
 from ottla.client.producer.partitioners import Topology
 from ottla.client.producer.preparation import Preparation
 from ottla.client.producer.transactions import Transactions
+from ottla.client.reach.connection_watch import ConnectionWatch
 
 _MAX_BLOCK_MS = 60_000.0
 _STEP_S = 0.05
@@ -33,6 +34,7 @@ class ProducerParts(NamedTuple):
     transactions: Transactions
     max_block_s: float
     waits: transport.Waits
+    reachability: ConnectionWatch
 
     def close(self, *, is_interrupted: bool) -> None:
         """Close librdkafka's producer; in the background if it does not end at once after Ctrl-C."""
@@ -46,6 +48,7 @@ class ProducerParts(NamedTuple):
                 transport.close_producer(self.producer)
         finally:
             self.waits.stop()
+            self.reachability.stop()
             self.preparation.close()
 
     def warning_unless_closed(self, owner: object) -> "weakref.finalize[[Any], object]":
@@ -63,11 +66,12 @@ class ProducerParts(NamedTuple):
 def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
     """Open librdkafka's producer with the settings of `config` and `keywords`, Kafka's names."""
     settings = read_settings(Role.PRODUCER, config, keywords)
-    errors = ProducerErrors()
+    reachability = ConnectionWatch("producer", settings.merged)
+    errors = ProducerErrors(reachability)
     producer = open_producer(settings, errors)
     max_block_s = settings.number("max.block.ms", _MAX_BLOCK_MS) / 1000
-    waits = transport.Waits()
-    topology = Topology(partial(_look_up, producer, waits, max_block_s))
+    waits = transport.Waits(reachability)
+    topology = Topology(partial(_look_up, producer, waits, max_block_s, errors))
     return ProducerParts(
         settings,
         producer,
@@ -76,6 +80,7 @@ def open_parts(config: Config, keywords: dict[str, Any]) -> ProducerParts:
         Transactions(producer, max_block_s, waits, errors),
         max_block_s,
         waits,
+        reachability,
     )
 
 
@@ -88,14 +93,16 @@ def _warn_of_unsent(producer: Any) -> None:
         )
 
 
-def _look_up(producer: Any, waits: transport.Waits, timeout_s: float, topic: str) -> list[int]:
+def _look_up(
+    producer: Any, waits: transport.Waits, timeout_s: float, errors: ProducerErrors, topic: str
+) -> list[int]:
     """Return the partitions of a topic, which the broker may create; ApiError if it does not."""
     deadline = Deadline(timeout_s)
     while True:
         try:
             listing = waits.call(lambda: producer.list_topics(topic, min(timeout_s, 10.0)))
         except transport.LibrdkafkaError as error:
-            raise transport.translate(error.args[0]) from error
+            raise errors.explained(transport.translate(error.args[0])) from error
         metadata = listing.topics[topic]
         if metadata.partitions:
             return list(metadata.partitions)

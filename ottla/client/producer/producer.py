@@ -138,7 +138,8 @@ class Producer:
     ) -> None:
         unacknowledged = self._server.flush(timeout, remaining_records)
         if unacknowledged:
-            raise TimedOut(f"{unacknowledged} records were not acknowledged within {timeout:g} s")
+            text = f"{unacknowledged} records were not acknowledged within {timeout:g} s"
+            raise TimedOut(self._parts.errors.because(text))
 
     def partitions_for(self, topic: str) -> list[int]:
         """Return the partitions of a topic; ApiError if it does not exist."""
@@ -236,13 +237,15 @@ class Producer:
     ) -> None:
         """Close; records that are queued when an exception is propagating are sent, too.
 
+        They are given up after a second if the cluster has never been reached.
         After Ctrl-C they are sent within 100 ms or not at all: a warning has their number.
         """
         if kind is None:
             self.close()
         elif not issubclass(kind, KeyboardInterrupt):
+            errors = self._parts.errors
             with not_closed:
-                self.close()
+                self.close(errors.patience_after_error(self._sent, len(self._producer)))
         elif not self._is_closed:
             try:
                 if self._transactions.is_open:
@@ -292,7 +295,7 @@ class Producer:
                 )  # fmt: skip
                 return
             except BufferError:
-                deadline = deadline or Deadline(self._parts.max_block_s)
+                deadline = deadline or Deadline(self._parts.max_block_s, self._parts.errors.because)
                 deadline.check(record.topic)
             except MALFORMED as error:
                 raise plain_type_error(record, error) from error

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ottla.base.errors import OttlaError
 from ottla.client import transport
+from ottla.client.bootstrap import bootstrap_text
 from ottla.client.security.refusals import refusal
 
 _CONSUMER = {
@@ -61,7 +62,7 @@ class RecordConsumer:
         self._on_down = on_down
         group = _NO_GROUP if group_id is None else {"group.id": group_id}
         self._has_group = group_id is not None
-        properties = {"bootstrap.servers": bootstrap, **_CONSUMER, **group}
+        properties = {"bootstrap.servers": bootstrap_text(bootstrap), **_CONSUMER, **group}
         properties["error_cb"] = self._on_error
         self._consumer = transport.open_consumer({**properties, **(settings or {})}, opened)
 

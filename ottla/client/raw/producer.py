@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from ottla.base.errors import OttlaError
 from ottla.client import transport
+from ottla.client.bootstrap import bootstrap_text
 from ottla.client.errors import ClientError
 from ottla.client.records import native_headers
 from ottla.client.security.refusals import refusal
@@ -38,7 +39,7 @@ class RecordProducer:
         self.delivered = 0
         self._failure: OttlaError | None = None
         self._on_down = on_down
-        properties = {"bootstrap.servers": bootstrap, **_PRODUCER}
+        properties = {"bootstrap.servers": bootstrap_text(bootstrap), **_PRODUCER}
         properties["error_cb"] = self._on_error
         self._producer = transport.open_producer({**properties, **(settings or {})})
 

@@ -1,4 +1,4 @@
-"""The lesson about the controller's duties: seven kinds of event, and what it does at each."""
+"""The lesson about the controller's duties: kinds of event, and what it does at each."""
 
 import json
 
@@ -7,6 +7,7 @@ from ottla.cluster.znodes import (
     BrokerIdsNode,
     DeleteTopicsNode,
     IsrChangeNode,
+    LogDirEventNode,
     PartitionStateNode,
     PreferredElectionNode,
     ReassignPartitionsNode,
@@ -34,21 +35,22 @@ _EVENTS = {
     "controller-duties",
     brokers=3,
     question=Text(
-        "Which seven kinds of event does the controller react to?",
-        "controller 监听哪七类事件？",
+        "Which kinds of event does the controller react to?",
+        "controller 监听哪些事件？",
     ),
     explanation=Text(
-        "New topics, added partitions, deleted topics, brokers that come and go, ISRs that change, preferred elections "
-        "and reassignments. Each had a listener on a znode: {nodes}. Broker {controller} is the controller and "
-        "handled all seven. It writes the result to ZooKeeper and sends it to the brokers: after the death of broker {leader} "
-        "the state of the partition was: {died}; after its return: {changed}; after the reassignment: {moved}. A watch on "
-        "/brokers/ids still reports brokers; today's tools and leaders send the other six as requests "
-        "(leaders report ISRs with AlterPartition, KIP-497). With KRaft brokers register at the controller, and "
-        "send it heartbeats.",
-        "新建 topic、增加分区、删除 topic、broker 上下线、ISR 变化、preferred 选举、分区重分配。每类事件原来都有一个 znode 监听器：{nodes}。"
-        "broker {controller} 是 controller，完成了全部七项。它把结果写入 ZooKeeper 并通知各 broker：broker {leader} 宕机后分区状态为：{died}；恢复后：{changed}；重分配后：{moved}。"
-        "broker 上下线至今仍通过 /brokers/ids 的 watch 发现；其余六类如今由工具和 leader 以请求的形式发给 controller（leader 用 AlterPartition 报告 ISR，KIP-497）。"
-        "KRaft 中 broker 向 controller 注册并发送心跳。",
+        "New topics, added partitions, deleted topics, brokers that come and go, ISRs that change, preferred elections, "
+        "reassignments, and log directories that fail. Apache Kafka's controller with ZooKeeper (up to 3.9) watches a znode "
+        "for each of these eight kinds: {nodes}, and {log_dir_node}. Broker {controller} is the controller here and "
+        "handled the first seven; no disk failed. It writes the result to ZooKeeper and sends it to the brokers: after the death of broker {leader} "
+        "the state of the partition was: {died}; after its return: {changed}; after the reassignment: {moved}. Since KIP-455, KIP-460 and KIP-497 "
+        "tools and leaders send reassignments, elections and ISRs as requests. Ottla differs: its controller "
+        "watches /brokers/ids, and receives all other kinds as requests. With KRaft (Apache Kafka 4) there are no znodes: brokers register at the "
+        "controller and send it heartbeats.",
+        "新建 topic、增加分区、删除 topic、broker 上下线、ISR 变化、preferred 选举、分区重分配，以及日志目录故障。使用 ZooKeeper 的 Apache Kafka（直到 3.9）为这八类事件各监听一个 znode：{nodes}，以及 {log_dir_node}。"
+        "broker {controller} 是 controller，这里完成了前七项（没有磁盘故障）。它把结果写入 ZooKeeper 并通知各 broker：broker {leader} 宕机后分区状态为：{died}；恢复后：{changed}；重分配后：{moved}。"
+        "自 KIP-455、KIP-460 和 KIP-497 起，工具和 leader 以请求的形式发送重分配、选举和 ISR。Ottla 的不同之处：controller 只监听 /brokers/ids，其余都以请求接收。"
+        "KRaft（Apache Kafka 4）中没有 znode：broker 向 controller 注册并发送心跳。",
     ),
 )
 def controller_duties(stage: Stage) -> None:
@@ -89,6 +91,7 @@ def controller_duties(stage: Stage) -> None:
         count=len(nodes),
         observed=observed,
         nodes=list(nodes.values()),
+        log_dir_node=LogDirEventNode.PARENT,
     )
 
 

@@ -99,10 +99,13 @@ def _leaders(stage: Stage, topic: str) -> list[int]:
         "The controller (broker {controller}) chose replicas for each partition ({assignment}), wrote "
         "them to ZooKeeper under /brokers/topics, elected the first replica of each as leader "
         "({leaders}) and sent LeaderAndIsr to the brokers, which created a folder for each replica "
-        "({folders}). The first replicas rotate over the brokers: that balances the leaders.",
+        "({folders}). The first replicas rotate over the brokers: that balances the leaders. This is the way of a cluster with "
+        "ZooKeeper. In Apache Kafka 4 (KRaft) the controller appends a record for the topic and one for each partition to the metadata log "
+        "(__cluster_metadata); the brokers replay that log, and create their folders. LeaderAndIsr does not exist any more.",
         "controller（broker {controller}）为每个分区选择副本（{assignment}），写入 ZooKeeper 的 /brokers/topics，"
         "选举每个分区的第一个副本为 leader（{leaders}），并向 broker 发送 LeaderAndIsr，各 broker 为每个副本创建目录（{folders}）。"
-        "第一个副本在 broker 之间轮换，从而均衡 leader。",
+        "第一个副本在 broker 之间轮换，从而均衡 leader。这是使用 ZooKeeper 的集群的做法。"
+        "Apache Kafka 4（KRaft）中，controller 把 topic 和各分区作为记录追加到元数据日志（__cluster_metadata），broker 重放该日志并创建目录，不再有 LeaderAndIsr。",
     ),
 )
 def create_topic(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from ottla.learn.lesson import Subject
 from ottla.learn.observation import (
     checkpointed_high_watermark,
     controller,
+    high_watermark,
     log_end_offset,
     partition_image,
     stored,
@@ -28,14 +29,14 @@ _BURST = 4500
     ),
     explanation=Text(
         "Only time counts. Broker {slow} was {behind} records behind and still in the ISR "
-        "({isr_behind}): a burst of records says nothing about a follower. After "
-        "replica.lag.time.max.ms ({lag_ms} ms) without catching up it was out ({isr_late}), although "
+        "({isr_behind}): a burst of records says nothing about a follower. The high watermark waited for it, at {hw_behind}. After "
+        "replica.lag.time.max.ms ({lag_ms} ms) without catching up it was out ({isr_late}), and the high watermark advanced to {hw_late}, although "
         "its session with ZooKeeper had not ended: the brokers in /brokers/ids were {registered}. A "
         "session (with KRaft: heartbeats to the controller) and a log that keeps up are the two conditions of a live replica. When the network was "
         "back, it caught up and returned ({isr_back}). The option replica.lag.max.messages, removed "
         "in 0.9, does not exist: the broker lists {old_options} option(s) of that name.",
-        "只看时间。broker {slow} 落后 {behind} 条时仍在 ISR 中（{isr_behind}）：突发写入并不说明 follower 有问题。"
-        "在 replica.lag.time.max.ms（{lag_ms} 毫秒）内没有追上，它就离开了（{isr_late}），尽管它与 ZooKeeper 的会话没有结束："
+        "只看时间。broker {slow} 落后 {behind} 条时仍在 ISR 中（{isr_behind}）：突发写入并不说明 follower 有问题。高水位等待它，停在 {hw_behind}。"
+        "在 replica.lag.time.max.ms（{lag_ms} 毫秒）内没有追上，它就离开了（{isr_late}），高水位前进到 {hw_late}，尽管它与 ZooKeeper 的会话没有结束："
         "/brokers/ids 中有 {registered}。会话有效（KRaft 中是发给 controller 的心跳）、日志跟得上，是副本存活的两个条件。网络恢复后它追上并返回 ISR（{isr_back}）。"
         "0.9 移除的 replica.lag.max.messages 已不存在：broker 列出 {old_options} 个同名选项。",
     ),
@@ -62,14 +63,18 @@ def slow_replica(stage: Stage) -> None:
         slow=slow,
         behind=log_end_offset(cluster, leader, topic) - log_end_offset(cluster, slow, topic),
         isr_behind=behind.isr,
+        hw_behind=behind.high_watermark,
     )
     stage.until(lambda: slow not in partition_image(cluster, topic).isr, "the ISR shrinks")
+    # The leader learns of the new ISR a moment later, and only then does the follower not count.
+    stage.until(lambda: high_watermark(cluster, topic) > _BURST, "the high watermark advances")
     late = stage.show(topic)
     stage.say(
         "replica.lag.time.max.ms ({lag_ms} ms) has passed. ISR: {isr_late}; registered: {registered}.",
         "已超过 replica.lag.time.max.ms（{lag_ms} 毫秒）。ISR：{isr_late}；已注册：{registered}。",
         lag_ms=stage.broker_option("replica.lag.time.max.ms"),
         isr_late=late.isr,
+        hw_late=late.high_watermark,
         registered=sorted(cluster.node(leader).broker.image.brokers),
         old_options=stage.broker_options().count("replica.lag.max.messages"),
     )

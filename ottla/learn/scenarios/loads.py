@@ -1,18 +1,22 @@
 """Lessons about load: a load test, and the records that a producer loses when it is killed."""
 
+import statistics
 import subprocess
 import sys
 import time
 from typing import Any
 
+from ottla.client.records import TopicPartition
 from ottla.learn.events import Text
 from ottla.learn.lesson import Subject
 from ottla.learn.observation import log_end_offset
 from ottla.learn.stage import Stage
 
 SUBJECT = Subject("load")
-_COUNT = 3000
+_ROUNDS = 5
+_COUNT, _COUNT_WAITING = 1000, 40
 _SIZE = 200
+_VALUE = b"x" * _SIZE
 _ONE_BY_ONE = Text("one by one", "逐条等待")
 # A producer of its own process: three records are acknowledged, five wait for their batch.
 _PROGRAM = """
@@ -82,24 +86,30 @@ def unsent_records(stage: Stage) -> None:
     explanation=Text(
         "Send records of a fixed size as fast as the cluster takes them, and measure records/s, MB/s "
         "and the latency of acknowledgements as percentiles, never as an average; then read them back. "
-        "{count} records of {size} bytes here: {rates} records/s, and the 99th percentile of the latency was "
-        "{p99_ms} ms. All {read} were read, at {read_rate} records/s. Waiting for each record costs most: it was "
-        "{factor} times slower than sending without a wait. These are numbers of this machine; measure yours with "
+        "One run proves nothing. Here {rounds} rounds of {count} records of {size} bytes took turns, so that a pause of the machine "
+        "hits both settings, and the start of each client is left out. Records/s, as the median and the range of the rounds: {rates}. "
+        "If the ranges overlap, the difference is noise. The 99th percentile of the latency was {p99_ms} ms. "
+        "All {read} were read, at {read_rate} records/s after the first. Waiting for each record costs most: sending without a wait was "
+        "{factor} times faster. These are numbers of this machine, with all brokers in one process; measure yours with "
         "kafka-producer-perf-test and kafka-consumer-perf-test, with your record size, acks, compression and "
         "partitions, for minutes, and watch the brokers during the test.",
         "以固定大小的消息尽快发送，测量每秒条数、MB/s，以及确认延迟的百分位（不要用平均值），然后再读回来。"
-        "这里 {count} 条 {size} 字节的消息：每秒 {rates} 条，延迟的 99 百分位为 {p99_ms} 毫秒。{read} 条全部读回，每秒 {read_rate} 条。"
-        "逐条等待代价最大：不等待时的速度是它的 {factor} 倍。这些数字只属于这台机器；请用 kafka-producer-perf-test 和 kafka-consumer-perf-test，"
+        "只测一次什么也证明不了。这里 {count} 条 {size} 字节的消息轮流测量 {rounds} 轮，机器的停顿对各种设置影响相同，客户端的启动不计入。每秒条数（各轮的中位数和范围）：{rates}。"
+        "范围重叠时，差别只是噪声。延迟的 99 百分位为 {p99_ms} 毫秒。{read} 条全部读回，第一条之后每秒 {read_rate} 条。"
+        "逐条等待代价最大：不等待时的速度是它的 {factor} 倍。这些数字只属于这台机器，而且所有 broker 在同一个进程中；请用 kafka-producer-perf-test 和 kafka-consumer-perf-test，"
         "以自己的消息大小、acks、压缩和分区数，测量几分钟，同时观察 broker。",
     ),
 )
 def load_test(stage: Stage) -> None:
     """Rates and latencies with acks=1, with acks=all, and with a wait for each record."""
-    rows: dict[str | Text, tuple[int, float, float, float]] = {
-        "acks=1": _load(stage, "one", _COUNT, acks=1),
-        "acks=all": _load(stage, "all", _COUNT, acks="all"),
-        _ONE_BY_ONE: _load(stage, "waiting", 100, waits=True, acks="all"),
+    loads: dict[str | Text, _Load] = {
+        "acks=1": _Load(stage, "one", acks=1),
+        "acks=all": _Load(stage, "all", acks="all"),
+        _ONE_BY_ONE: _Load(stage, "waiting", waits=True, acks="all"),
     }
+    for _ in range(_ROUNDS):
+        for load in loads.values():
+            load.run()
     stage.table(
         Text("Producing", "生产"),
         Text(
@@ -107,51 +117,81 @@ def load_test(stage: Stage) -> None:
             "方式,消息数,条/秒,MB/秒,p50 毫秒,p99 毫秒",
         ),
         [
-            (name, count, round(rate), round(rate * _SIZE / 1e6, 2), p50, p99)
-            for name, (count, rate, p50, p99) in rows.items()
+            (name, load.count, load.spread(), round(load.median * _SIZE / 1e6, 2), *load.latency())
+            for name, load in loads.items()
         ],
     )
     topic = f"{stage.name}.all"
-    begin = time.perf_counter()
-    read = len(stage.read(topic))
-    seconds = time.perf_counter() - begin
-    rates = {name: round(row[1]) for name, row in rows.items()}
+    read, read_rate = _read_back(stage, topic)
     stage.say(
         "Records/s: {rates}. Read back: {read} of {end}, {read_rate} records/s.",
         "每秒条数：{rates}。读回：{end} 条中的 {read} 条，每秒 {read_rate} 条。",
-        rates=rates,
-        p50_ms={name: row[2] for name, row in rows.items()},
-        p99_ms={name: row[3] for name, row in rows.items()},
+        rates={name: load.spread() for name, load in loads.items()},
+        p50_ms={name: load.latency()[0] for name, load in loads.items()},
+        p99_ms={name: load.latency()[1] for name, load in loads.items()},
+        rounds=_ROUNDS,
         count=_COUNT,
         size=_SIZE,
         read=read,
         end=log_end_offset(stage.cluster, stage.cluster.leader(topic), topic),
-        read_rate=round(read / seconds),
-        factor=round(rates["acks=all"] / rates[_ONE_BY_ONE], 1),
+        read_rate=round(read_rate),
+        factor=round(loads["acks=all"].median / loads[_ONE_BY_ONE].median, 1),
     )
 
 
-def _load(
-    stage: Stage, noun: str, count: int, *, waits: bool = False, **settings: Any
-) -> tuple[int, float, float, float]:
-    """Return the number of records, records/s, and the 50th and 99th percentile in ms."""
-    topic = stage.topic(noun, replicas=3)
-    value = b"x" * _SIZE
-    latencies: list[float] = []
-    producer = stage.producer(**{"linger_ms": 0 if waits else 5, **settings})
-    producer.send(topic, value, partition=0).result(20)
+class _Load:
+    """One way to send: the rates of its rounds, and the latencies of all."""
+
+    def __init__(self, stage: Stage, noun: str, *, waits: bool = False, **settings: Any) -> None:
+        self._topic = stage.topic(noun, replicas=3)
+        self._waits = waits
+        self._rates: list[float] = []
+        self._latencies: list[float] = []
+        self._producer = stage.producer(**{"linger_ms": 0 if waits else 5, **settings})
+        # The first record connects, and asks for the metadata.
+        self._producer.send(self._topic, _VALUE, partition=0).result(20)
+        self.count = 1
+
+    def run(self) -> None:
+        """Send the records of a round, and wait for the last one."""
+        count = _COUNT_WAITING if self._waits else _COUNT
+        begin = time.perf_counter()
+        for _ in range(count):
+            sent = time.perf_counter()
+
+            def note(metadata: Any, error: Any, sent: float = sent) -> None:
+                self._latencies.append(time.perf_counter() - sent)
+
+            future = self._producer.send(self._topic, _VALUE, partition=0, on_delivery=note)
+            if self._waits:
+                future.result(20)
+        self._producer.flush(20)
+        self._rates.append(count / (time.perf_counter() - begin))
+        self.count += count
+
+    @property
+    def median(self) -> float:
+        """The median of the rounds in records/s."""
+        return statistics.median(self._rates)
+
+    def spread(self) -> str:
+        """Return the median and the range of the rounds as a text."""
+        return f"{self.median:.0f} ({min(self._rates):.0f}–{max(self._rates):.0f})"
+
+    def latency(self) -> tuple[float, float]:
+        """Return the 50th and the 99th percentile in ms."""
+        ordered = sorted(self._latencies)
+        p50, p99 = (round(ordered[int(len(ordered) * part)] * 1000, 1) for part in (0.5, 0.99))
+        return p50, p99
+
+
+def _read_back(stage: Stage, topic: str) -> tuple[int, float]:
+    """Return the number of records of partition 0, and the records/s after the first poll."""
+    reader = stage.consumer()
+    end = reader.end_offsets([(topic, 0)])[TopicPartition(topic, 0)]
+    reader.assign({(topic, 0): 0})
+    first = count = len(stage.take(reader, 1))
     begin = time.perf_counter()
-    for _ in range(count - 1):
-        sent = time.perf_counter()
-
-        def note(metadata: Any, error: Any, sent: float = sent) -> None:
-            latencies.append(time.perf_counter() - sent)
-
-        future = producer.send(topic, value, partition=0, on_delivery=note)
-        if waits:
-            future.result(20)
-    producer.flush(20)
-    rate = len(latencies) / (time.perf_counter() - begin)
-    latencies.sort()
-    p50, p99 = (round(latencies[int(len(latencies) * part)] * 1000, 1) for part in (0.5, 0.99))
-    return len(latencies) + 1, rate, p50, p99
+    while count < end:
+        count += len(reader.poll(1))
+    return count, (count - first) / (time.perf_counter() - begin)

@@ -32,12 +32,12 @@ _WRONG_PACKAGE = "org.apache.kafka.serialization"
         "教程里常写错 znode、topic、选项和包名。正确的名字是什么？",
     ),
     explanation=Text(
-        "This cluster has {right}, and none of {wrong}. Before KIP-455 the tools requested a reassignment with the "
-        "znode {reassign_node}. A client option that does not exist is refused by this "
-        "client ({option_error}); Java's client only logs a warning. Also refused is a serializer from a package that does not exist: {class_error}; with "
+        "The table above has them: a cluster has the right ones only. Before KIP-455 the tools requested a reassignment with the "
+        "znode {reassign_node}. This client refuses an option that does not exist; Java's client only "
+        "logs a warning. Both refuse a serializer from a package that does not exist. With "
         "org.apache.kafka.common.serialization.StringSerializer the record '{stored}' was sent.",
-        "这个集群里有 {right}，没有 {wrong}。KIP-455 之前，工具通过 znode {reassign_node} 请求重分配。"
-        "不存在的客户端选项会被这个客户端拒绝（{option_error}），Java 客户端只记录一条警告。包名写错的序列化器也会被拒绝：{class_error}；"
+        "见上表：集群里只有正确的名字。KIP-455 之前，工具通过 znode {reassign_node} 请求重分配。"
+        "这个客户端拒绝不存在的选项，Java 客户端只记录一条警告。包名写错的序列化器两者都拒绝。"
         "使用 org.apache.kafka.common.serialization.StringSerializer 时发送成功：{stored}。",
     ),
 )

@@ -289,11 +289,14 @@ def offset_reset(stage: Stage) -> None:
     explanation=Text(
         "Lag is the end offset minus the committed offset of each partition: {lag} in all. If the "
         "consumers are the limit, add members, and partitions for them: from {members_before} to "
-        "{members_after} member(s), owners per partition {owners}. If fetching is the limit, raise "
-        "max.poll.records and fetch.max.bytes. If old records are worthless, skip them: after a seek "
+        "{members_after} member(s), owners per partition {owners}. If fetching is the limit, make fetches larger: "
+        "max.partition.fetch.bytes (1 MiB) and fetch.max.bytes (50 MiB) bound them, and with fetch.min.bytes (1) the "
+        "broker waits for more. max.poll.records (500) changes no fetch: it only "
+        "bounds the records that one poll returns. If old records are worthless, skip them: after a seek "
         "to the end and a commit the lag is {lag_after}.",
         "积压等于各分区末端 offset 减去已提交 offset：共 {lag}。如果瓶颈是消费者，就增加成员以及相应的分区：成员从 {members_before} 个到 "
-        "{members_after} 个，各分区的拥有者为 {owners}。如果瓶颈是拉取，就调大 max.poll.records 和 fetch.max.bytes。"
+        "{members_after} 个，各分区的拥有者为 {owners}。如果瓶颈是拉取，就让每次拉取更大：上限是 max.partition.fetch.bytes（1 MiB）和 fetch.max.bytes（50 MiB），fetch.min.bytes（1）让 broker 等到更多数据。"
+        "max.poll.records（500）不影响拉取，只限制一次 poll 返回的条数。"
         "旧消息没有价值时可以跳过：seek 到末尾并提交后积压为 {lag_after}。",
     ),
 )

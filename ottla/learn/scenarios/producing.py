@@ -67,11 +67,14 @@ class _Forgetful:
     ),
     explanation=Text(
         "The order was: {steps}. The steps before sending run in the caller's thread ({send_thread}); "
-        "a batch waits in the accumulator, a second thread sends it, and acknowledgements arrived in "
-        "thread {ack_thread}: callbacks must be fast. An interceptor that returns None from on_send "
-        "is an error that names it: {none_error}.",
-        "顺序为：{steps}。发送前的步骤在调用者线程（{send_thread}）中执行；批次在累加器中等待，由第二个线程发送，"
-        "确认在线程 {ack_thread} 中到达，因此回调必须快。on_send 返回 None 的拦截器会报错并指出它的名字：{none_error}。",
+        "a batch waits in a queue, another thread sends it, and acknowledgements arrived in "
+        "thread {ack_thread}: callbacks must be fast. The names of the threads are Ottla's, whose queue and sender are librdkafka's. In Java's client "
+        "the queue is the RecordAccumulator, and one thread, kafka-producer-network-thread, sends batches and "
+        "calls back. An interceptor that returns None from on_send is refused by name here ({none_error}); Java's "
+        "client throws a NullPointerException.",
+        "顺序为：{steps}。发送前的步骤在调用者线程（{send_thread}）中执行；批次在队列中等待，由另一个线程发送，"
+        "确认在线程 {ack_thread} 中到达，因此回调必须快。这些线程名属于 Ottla，其队列和发送线程属于 librdkafka。Java 客户端的队列是 RecordAccumulator，"
+        "由一个线程 kafka-producer-network-thread 发送批次并执行回调。这里 on_send 返回 None 的拦截器会报错并指出它的名字（{none_error}）；Java 客户端抛出 NullPointerException。",
     ),
 )
 def send_path(stage: Stage) -> None:
@@ -123,12 +126,12 @@ def send_path(stage: Stage) -> None:
     ),
     explanation=Text(
         "Within a partition, yes: each key's records were read as they were sent ({by_key}), because "
-        "a key has the same partition ({places}) as long as no partitions are added. Across partitions there is no order: sent "
-        "{sent}, read {read}. A global order needs one partition. With idempotence, the default, up "
+        "a key has the same partition ({places}) as long as no partitions are added. Across partitions there is no order, "
+        "as the two lists above show. A global order needs one partition. With idempotence, the default, up "
         "to five requests in flight keep the order; max.in.flight.requests.per.connection=1 is needed "
         "only without it (lesson in-flight).",
         "分区内保证：每个 key 的消息按发送顺序读出（{by_key}），因为只要不增加分区，同一个 key 总在同一分区（{places}）。"
-        "跨分区没有顺序：发送 {sent}，读到 {read}。全局有序需要只有一个分区。开启幂等（默认）时，5 个以内的在途请求保持顺序；"
+        "跨分区没有顺序，如上面两个列表所示。全局有序需要只有一个分区。开启幂等（默认）时，5 个以内的在途请求保持顺序；"
         "只有不幂等时才需要 max.in.flight.requests.per.connection=1（见课程 in-flight）。",
     ),
 )
@@ -171,10 +174,13 @@ def order(stage: Stage) -> None:
         "and found as {found}, in Java's clients and in Ottla's; librdkafka computes CRC-32 unless its option "
         "partitioner is murmur2 or murmur2_random. Without a key: sticky, one partition "
         "for a batch ({sticky} partition for one batch of {count}), which makes larger batches than "
-        "round robin. An explicit partition overrides both.",
+        "round robin. Since Apache Kafka 3.3 (KIP-794) Java's client changes the partition after batch.size bytes, "
+        "however long a batch waits, and gives slow brokers fewer records (partitioner.adaptive.partitioning.enable); before, slow brokers got more. "
+        "The load of brokers is no criterion for a key: a frequent key loads one leader. An explicit partition overrides all.",
         "由生产者决定。有 key 时：toPositive(murmur2(key)) % 分区数，这里计算得 {computed}，实际为 {found}；Java 和 Ottla 的客户端都这样计算，"
         "librdkafka 默认用 CRC-32，除非设置 partitioner=murmur2 或 murmur2_random。"
-        "没有 key 时：粘性分区，一个批次一个分区（{count} 条的一个批次在 {sticky} 个分区），批次比轮询更大。显式指定分区优先。",
+        "没有 key 时：粘性分区，一个批次一个分区（{count} 条的一个批次在 {sticky} 个分区），批次比轮询更大。自 Apache Kafka 3.3（KIP-794）起，Java 客户端在写满 batch.size 字节后更换分区，与批次等待多久无关，并且给慢的 broker 更少的消息（partitioner.adaptive.partitioning.enable）；以前慢的 broker 反而更多。"
+        "broker 的负载不影响 key 的分区：热点 key 会压在一个 leader 上。显式指定分区优先。",
     ),
 )
 def partitioner(stage: Stage) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ottla.client import Consumer
 
 SUBJECT = Subject("reading")
+_WAIT_MS = 200
 
 
 @SUBJECT.lesson(
@@ -172,10 +173,10 @@ def one_partition(stage: Stage) -> None:
     explanation=Text(
         "Consumers pull, at their own pace: a paused consumer received {while_paused} record(s) while {sent} "
         "were stored, and then read {after_resume}. An idle consumer does not spin: the broker holds "
-        "its Fetch request until fetch.min.bytes are available or fetch.max.wait.ms have passed. In {seconds} s "
-        "without records it sent {fetches} fetch(es). Followers pull in the same way.",
+        "its Fetch request until fetch.min.bytes are available or fetch.max.wait.ms have passed, which is {wait_ms} ms in this "
+        "lesson, and 500 ms by default. In {seconds} s without records it sent {fetches} fetch(es). Followers pull in the same way.",
         "消费者按自己的节奏拉取：暂停的消费者在存入 {sent} 条消息期间收到 {while_paused} 条，之后读到 {after_resume}。"
-        "空闲的消费者不会空转：broker 会挂起 Fetch 请求，直到满足 fetch.min.bytes 或 fetch.max.wait.ms 到期。"
+        "空闲的消费者不会空转：broker 会挂起 Fetch 请求，直到满足 fetch.min.bytes 或 fetch.max.wait.ms 到期（本课中为 {wait_ms} 毫秒，默认 500 毫秒）。"
         "在没有消息的 {seconds} 秒内它发送了 {fetches} 次 Fetch。follower 也以同样方式拉取。",
     ),
 )
@@ -184,7 +185,9 @@ def pull(stage: Stage) -> None:
     topic = stage.topic()
     key = TopicPartition(topic, 0)
     requests = RequestCounter()
-    consumer = stage.consumer(fetch_max_wait_ms=200, stats_cb=requests, statistics_interval_ms=50)
+    consumer = stage.consumer(
+        fetch_max_wait_ms=_WAIT_MS, stats_cb=requests, statistics_interval_ms=50
+    )
     consumer.assign({key: 0})
     stage.send(topic, "first")
     stage.take(consumer, 1)
@@ -205,5 +208,6 @@ def pull(stage: Stage) -> None:
         sent=len(after),
         after_resume=[record.value.decode() for record in after],
         seconds=round(seconds, 1),
+        wait_ms=_WAIT_MS,
         fetches=requests["Fetch"] - before,
     )

@@ -114,10 +114,9 @@ def _sentence(error: yaml.MarkedYAMLError) -> str:
         context += f" that begins in line {error.context_mark.line + 1}"
     result = ", ".join(part for part in (context, error.problem) if part)
     # By far the most frequent cause: SQL and types contain colons.
-    is_colon = "mapping values" in result
-    return (
-        f"{result}; a text that contains a colon and a space must be quoted" if is_colon else result
-    )
+    if "mapping values" in result:
+        return f"{result}; a text that contains a colon and a space must be quoted"
+    return f"{result}; indent with spaces, not with tabs" if r"'\t'" in result else result
 
 
 def _position(mark: yaml.Mark) -> FilePosition:

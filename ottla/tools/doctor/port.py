@@ -10,6 +10,7 @@ import time
 from typing import NamedTuple
 
 from ottla.base.platform import LISTENERS_COMMAND
+from ottla.client import strangers
 from ottla.client.bootstrap import Address
 from ottla.client.security.options import Security
 from ottla.tools.doctor.findings import Finding, fail, ok
@@ -18,15 +19,6 @@ PATIENCE_S = 3.0
 # ApiVersions, version 0, correlation id 1, no client id: every Kafka since 0.10 accepts it.
 _API_VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 _ANSWER = struct.Struct(">ii")
-_TLS_ALERT = b"\x15\x03"
-# First bytes that others send unasked, or in response to bytes that they do not understand.
-_GREETINGS = (
-    (b"HTTP/", "an HTTP server"),
-    (b"SSH-", "an SSH server"),
-    (b"-ERR", "Redis"),
-    (b"AMQP", "an AMQP broker such as RabbitMQ"),
-    (b"220 ", "a mail or FTP server"),
-)
 
 
 class Resolved(NamedTuple):
@@ -64,7 +56,7 @@ def examine(address: Address, check: str = "port", security: Security | None = N
             socket.create_connection(address, PATIENCE_S) as plain,
             plain if security is None else security.wrap(plain, address.host) as connection,
         ):
-            response = _ask(connection, _API_VERSIONS)
+            response = strangers.response_to(connection, _API_VERSIONS, PATIENCE_S)
     except ssl.SSLError as error:
         return fail(
             check,
@@ -96,20 +88,6 @@ def examine(address: Address, check: str = "port", security: Security | None = N
     return _stranger(address, response, check)
 
 
-def _ask(connection: socket.socket, request: bytes) -> bytes | None:
-    """Return the first bytes of the response; b"" if the connection is closed, None after a
-    timeout.
-    """
-    connection.settimeout(PATIENCE_S)
-    try:
-        connection.sendall(request)
-        return connection.recv(4096)
-    except TimeoutError:
-        return None
-    except ConnectionError:
-        return b""
-
-
 def _is_kafka(response: bytes | None) -> bool:
     if response is None or len(response) < _ANSWER.size:
         return False
@@ -119,21 +97,16 @@ def _is_kafka(response: bytes | None) -> bool:
 
 def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     """Identify a server that does not respond as a broker does."""
-    protocol = _tls_version(address)
-    if protocol is not None or (response or b"").startswith(_TLS_ALERT):
+    stranger = strangers.identify(address, response or b"", PATIENCE_S)
+    if stranger is not None and stranger.is_tls:
         return fail(
             check,
-            f"{address} speaks TLS ({protocol or 'it refuses plain text'}), not plain text",
+            stranger.text,
             "Name a properties file with security.protocol=SSL or SASL_SSL with --command-config, or "
             "use the broker's PLAINTEXT listener (see its option listeners).",
         )
-    for greeting, name in _GREETINGS:
-        if (response or _http_answer(address)).startswith(greeting):
-            return fail(
-                check,
-                f"{name} listens on {address}, not a broker",
-                "Name the broker's port with --bootstrap; 9092 is usual.",
-            )
+    if stranger is not None:
+        return fail(check, stranger.text, "Name the broker's port with --bootstrap; 9092 is usual.")
     if response == b"":
         return fail(
             check,
@@ -149,28 +122,3 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
         f"{address} {behaviour}: this is not Kafka's protocol",
         f"Find the process that listens there (`{LISTENERS_COMMAND}`), and name the broker's port with --bootstrap.",
     )
-
-
-def _tls_version(address: Address) -> str | None:
-    """Return the TLS version that the server accepts, or None if it does not speak TLS."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    # Nothing is trusted or sent: the handshake only identifies the protocol.
-    context.verify_mode = ssl.CERT_NONE
-    try:
-        with (
-            socket.create_connection(address, PATIENCE_S) as plain,
-            context.wrap_socket(plain, server_hostname=address.host) as spoken,
-        ):
-            return spoken.version()
-    except (OSError, ValueError):
-        return None
-
-
-def _http_answer(address: Address) -> bytes:
-    """Return the response to an HTTP request."""
-    try:
-        with socket.create_connection(address, PATIENCE_S) as connection:
-            return _ask(connection, b"GET / HTTP/1.0\r\n\r\n") or b""
-    except OSError:
-        return b""

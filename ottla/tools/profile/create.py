@@ -16,6 +16,7 @@ from ottla.tools.output import Output
 @click.argument("name")
 @click.option("--bootstrap", "-b", required=True, metavar="HOST:PORT", help="The cluster's address.")  # fmt: skip
 @click.option("--command-config", type=options.properties_file, metavar="FILE", help="A properties file with options of Kafka's clients, for TLS and SASL.")  # fmt: skip
+@click.option("--create-topics", type=click.Choice(["yes", "no"]), default="yes", show_default=True, help="Let `ottla produce` create topics.")  # fmt: skip
 @click.option("--use/--no-use", default=True, show_default=True, help="Make it the current one.")
 @click.option("--force", is_flag=True, help="Replace a profile of this name.")
 @options.formatted
@@ -24,6 +25,7 @@ def command(
     name: str,
     bootstrap: str,
     command_config: str | None,
+    create_topics: str,
     use: bool,
     force: bool,
 ) -> None:
@@ -51,11 +53,14 @@ def command(
     configs = {key: value for key, value in known.configs.items() if key != name}
     if config:
         configs[name] = config
-    profiles.write(profiles.Profiles({**known.addresses, name: bootstrap}, current, configs))
+    addresses = {**known.addresses, name: bootstrap}
+    without = known.without_creation - {name} | ({name} if create_topics == "no" else set())
+    profiles.write(profiles.Profiles(addresses, current, configs, without))
     output.done(
         f"Created profile {name}{'; commands use it now' if use else ''}.",
         profile=name,
         bootstrap=bootstrap,
         command_config=config or None,
+        create_topics=create_topics,
         current=current,
     )

@@ -17,6 +17,6 @@ def command(output: Output, name: str) -> None:
     remaining = {key: address for key, address in known.addresses.items() if key != name}
     current = "" if known.current == name else known.current
     configs = {key: file for key, file in known.configs.items() if key != name}
-    profiles.write(profiles.Profiles(remaining, current, configs))
+    profiles.write(profiles.Profiles(remaining, current, configs, known.without_creation - {name}))
     uses = f"; commands use {DEFAULT_BOOTSTRAP} now" if known.current == name else ""
     output.done(f"Deleted profile {name}{uses}.", deleted=name, current=current)

@@ -45,11 +45,12 @@ class Copier:
         self._chunks: list[bytes] = []
         self._chunks_bytes = 0
         self._written: dict[TopicPartition, int] = {}
+        self._has_records = False
         self._down_since: float | None = None
 
     def run(self, brokers: Brokers, *, is_quiet: bool, progress: ProgressBar) -> None:
         """Copy until the goal is reached or Ctrl-C; NotReachable if the cluster is unreachable too
-        long.
+        long. A note says that there was no record, unless `is_quiet`.
         """
         while not self._goal.is_reached and not self._stop.requested:
             events = self._consumer.poll(0, limit=_AT_ONCE)
@@ -62,12 +63,15 @@ class Copier:
                 self._take(event)
             progress.advance(len(events))
         self._flush()
+        if not (self._has_records or is_quiet or self._stop.requested):
+            note("0 records")
 
     def _take(self, event: ConsumedRecord | EndOfPartition) -> None:
         if isinstance(event, EndOfPartition):
             self._goal.reach(event)
         elif self._goal.wants(event):
             chunk = self._write(event)
+            self._has_records = True
             self._chunks.append(chunk)
             self._chunks_bytes += len(chunk)
             self._written[event.topic, event.partition] = event.offset + 1

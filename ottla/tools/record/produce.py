@@ -14,7 +14,7 @@ from ottla.client.brokers import Brokers
 from ottla.client.raw.producer import RecordProducer
 from ottla.tools import options
 from ottla.tools.escapes import unescape
-from ottla.tools.output import Output, ProgressBar, note
+from ottla.tools.output import Output, ProgressBar, count_text, note
 from ottla.tools.record.lines import Splitter, iterate_messages, parse_header
 from ottla.tools.signals import StopSignals
 from ottla.tools.text_files import read_bytes
@@ -38,6 +38,7 @@ class ProduceOptions:
     empty_is_null: bool
     codec: str
     count: int | None
+    create_topics: str | None
     settings: dict[str, str]
 
 
@@ -86,6 +87,11 @@ class ProduceOptions:
     "-c", "--count", type=click.IntRange(min=1), help="Stop after this number of records."
 )
 @click.option(
+    "--create-topics",
+    type=click.Choice(["yes", "no"]),
+    help="Let the brokers create the topic; default: the profile's, or yes.",
+)
+@click.option(
     "-X",
     "settings",
     multiple=True,
@@ -110,8 +116,7 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
         raise click.BadParameter("it must not be empty", param_hint="-K")
     # Report a wrong address immediately; librdkafka would retry for half a minute.
     brokers.any_connection()
-    if request.partition is not None:
-        _check_partition(brokers, topic, request.partition)
+    is_new = _is_new(brokers, topic, request)
     settings = {**brokers.settings, "compression.type": request.codec, **request.settings}
     # The first Ctrl-C ends the input: the lines read so far are written.
     with StopSignals() as stop, RecordProducer(brokers.bootstrap, settings) as producer:
@@ -120,21 +125,30 @@ def command(brokers: Brokers, output: Output, topic: str, **option_values: Any) 
             if stop.requested:
                 break
     count = producer.delivered
+    if is_new and count:
+        partitions = len(topics.describe_topic(brokers, topic).partitions)
+        note(f"Created topic {topic} with {count_text(partitions, 'partition')}.")
     if output.is_json or sys.stderr.isatty():
         noun = "record" if count == 1 else "records"
         output.done(f"Wrote {count} {noun} to {topic}.", topic=topic, records=count)
 
 
-def _check_partition(brokers: Brokers, topic: str, partition: int) -> None:
-    # librdkafka would report the first record without naming the topic or its partitions.
+def _is_new(brokers: Brokers, topic: str, request: ProduceOptions) -> bool:
+    """Return True if the first record creates the topic; check the partition otherwise."""
     try:
         known = topics.describe_topic(brokers, topic).partitions
     except ApiError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            # The first record creates it, if the brokers allow that.
-            return
-        raise
-    check_partition(topic, partition, [row.partition for row in known])
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            # The error of the first record says more.
+            return False
+        choice = request.create_topics
+        if choice == "no" or (choice is None and not options.profile_creates_topics()):
+            raise
+        return True
+    # librdkafka would report the first record without naming the topic or its partitions.
+    if request.partition is not None:
+        check_partition(topic, request.partition, [row.partition for row in known])
+    return False
 
 
 def _records(

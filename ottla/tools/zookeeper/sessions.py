@@ -9,6 +9,9 @@ from typing import Any
 from ottla.cluster.zk.live import LiveSession
 from ottla.cluster.zk.port import EnsembleUnreachable
 
+_PORT = 2181
+_CONNECT_S = 2.0
+
 
 async def begin(connect: str, **settings: Any) -> LiveSession:
     """Start a session, as `LiveSession.begin`; EnsembleUnreachable if no host is known."""
@@ -32,4 +35,29 @@ async def _check_hosts(servers: list[str]) -> None:
     raise EnsembleUnreachable(
         f"ZooKeeper's host is not known: {names} ({reason}). Correct the name, as in "
         "HOST:PORT[,HOST:PORT…][/PATH]"
+    )
+
+
+async def check_listeners(connect: str) -> None:
+    """Raise EnsembleUnreachable at once if no server of an ensemble listens."""
+    servers = connect.partition("/")[0].split(",")
+    for server in servers:
+        host, _, port = server.strip().rpartition(":")
+        if not (host and port.isdecimal()):
+            host, port = server.strip(), str(_PORT)
+        try:
+            async with asyncio.timeout(_CONNECT_S):
+                _, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+            writer.close()
+        except ConnectionRefusedError:
+            continue
+        except (OSError, ValueError, OverflowError):
+            # The session reports any other failure, after its own time-out.
+            return
+        else:
+            return
+    raise EnsembleUnreachable(
+        f"nothing listens on {','.join(servers)}: name ZooKeeper's address with --connect. Brokers "
+        "that coordinate themselves (`ottla up`) open no port for that by default: start one with "
+        "-o coordination.listener=127.0.0.1:2181"
     )

@@ -17,7 +17,7 @@ from ottla.cluster.zk.port import CoordinationError
 from ottla.tools import options
 from ottla.tools.output import Output
 from ottla.tools.zookeeper import nodes, results
-from ottla.tools.zookeeper.sessions import begin
+from ottla.tools.zookeeper.sessions import begin, check_listeners
 from ottla.tools.zookeeper.start import DEFAULT_PORT
 from ottla.tools.zookeeper.tls_files import tls_config, tls_options
 
@@ -74,6 +74,9 @@ class _Shell:
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         try:
+            # A file with options of TLS is checked first, by the session.
+            if not options:
+                self._wait(check_listeners(connect))
             self._session: LiveSession = self._wait(
                 begin(
                     connect,

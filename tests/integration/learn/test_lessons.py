@@ -98,6 +98,8 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
         and f["isr_late"] == tuple(key for key in (1, 2, 3) if key != f["slow"])
         and f["registered"] == [1, 2, 3]
         and (f["lag_ms"], f["old_options"]) == ("3000", 0)
+        # The high watermark is the least end of the logs in the ISR, as in `high-watermark`.
+        and (f["hw_behind"], f["hw_late"]) == (1, 4501)
     ),
     # The high watermark of the former leader is the end of its log: truncation to it would have
     # kept `doomed`.
@@ -109,6 +111,7 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     ),
     "controller-duties": lambda f: (
         len(f["nodes"]) == len(set(f["nodes"])) == len(f["observed"]) == 7
+        and f["log_dir_node"] == "/log_dir_event_notification"
         and f["topic_created"] == f"leader {f['leader']}, epoch 0, ISR {_ids(f['replicas_before'])}"
         and f["partition_added"].startswith("leader ")
         and f["died"] == f"leader {f['survivor']}, epoch 1, ISR {f['survivor']}"
@@ -178,9 +181,10 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
         and f["stored"] == [f"acknowledged-{number}" for number in range(3)]
     ),
     "load-test": lambda f: (
-        f["read"] == f["end"] == f["count"] == 3000
+        f["read"] == f["end"] == f["rounds"] * f["count"] + 1 == 5001
         and f["factor"] > 1
         and all(f["p50_ms"][name] <= f["p99_ms"][name] for name in f["rates"])
+        and all("–" in rate for rate in f["rates"].values())
     ),
     "subscription": lambda f: (
         (len(f["before"]), len(f["with_topic"]), len(f["with_partitions"])) == (1, 2, 4)
@@ -240,7 +244,7 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     "pull": lambda f: (
         f["while_paused"] == 0
         and f["after_resume"] == ["a", "b", "c"]
-        and f["fetches"] <= 5 + f["seconds"] / 0.2
+        and f["fetches"] <= 5 + 1000 * f["seconds"] / f["wait_ms"]
     ),
     "transaction": lambda f: (
         f["committed_open"] == []
@@ -330,6 +334,18 @@ def test_lesson(name: str, play: Callable[[str], Played]) -> None:
         rendered = [text.render(language, facts) for language in LANGUAGES]
         assert all("{" not in line or "{" in str(facts) for line in rendered)
         assert re.search(r"[\u4e00-\u9fff]", rendered[1])
+
+
+@pytest.mark.nightly("tests/integration/learn/test_lessons.py::test_lesson")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", course.LESSONS)
+def test_lesson_shows_the_same_ten_times(name: str) -> None:
+    """A claim that holds in nine of ten runs is none; each run has a cluster of its own."""
+    lesson = course.LESSONS[name]
+    for _ in range(10):
+        with course.cluster_for(lesson) as cluster:
+            facts = course.play(lesson, cluster).facts
+        assert OUTCOMES[name](facts), facts
 
 
 @pytest.mark.parametrize("name", [lesson.name for lesson in groups.SUBJECT.lessons])

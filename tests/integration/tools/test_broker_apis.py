@@ -40,7 +40,7 @@ def test_brokers_are_selected(run: Any, monkeypatch: pytest.MonkeyPatch) -> None
         ("broker", "apis", "7", 1, "Broker 7 is not running; running brokers: 1"),
         ("broker", "apis", "-1", 2, "-1 is not in the range x>=0"),
         ("cluster", "features", "7", 1, "Broker 7 is not running; running brokers: 1"),
-        ("cluster", "features", "x", 2, "'x' is not a valid integer"),
+        ("cluster", "features", "x", 2, "'x' is not a whole number"),
     ],
 )
 def test_unknown_broker_is_a_sentence(

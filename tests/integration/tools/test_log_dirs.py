@@ -64,7 +64,7 @@ def test_stray_logs_are_listed_by_their_folders(
     [
         (["none"], "There is no topic 'none'"),
         (["--broker", "7"], "Broker 7 is not running; running brokers: 1"),
-        (["--broker", "x"], "'x' is not a valid integer"),
+        (["--broker", "x"], "'x' is not a whole number"),
     ],
 )
 def test_wrong_selection_is_a_sentence(run: Any, command_line: list[str], sentence: str) -> None:

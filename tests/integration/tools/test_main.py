@@ -86,7 +86,7 @@ def test_closed_pipe_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
-@pytest.mark.parametrize("line", ["consume t -e", "produce t", "topic list", "--help"])
+@pytest.mark.parametrize("line", ["consume t -e -q", "produce t", "topic list", "--help"])
 def test_closed_standard_streams_are_like_dev_null(
     line: str, closed: str, ottla_cluster: Cluster
 ) -> None:

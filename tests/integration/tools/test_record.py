@@ -189,3 +189,37 @@ def test_options_of_librdkafka_can_be_set(run: Any) -> None:
     assert run("consume", "t", "-e", "-X", "check.crcs=true").out == b"1\n"
     done = run("produce", "t", "-X", "no.such=1", stdin=b"1")
     assert (done.code, "no.such" in done.errors) == (1, True)
+
+
+def test_new_topic_is_noted_on_standard_error(run: Any) -> None:
+    """Its name may be a misspelt one; standard output is left to records and JSON."""
+    done = run("produce", "new", stdin=b"x\n")
+    assert (done.out, done.errors) == (b"", "Created topic new with 1 partition.\n")
+    assert run("produce", "new", stdin=b"y\n").errors == ""
+
+
+def test_topics_are_not_created_if_the_profile_or_the_option_says_so(
+    run: Any, ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The option of the command has precedence; another address has nothing of the profile."""
+    monkeypatch.setenv("OTTLA_CONFIG_DIR", str(tmp_path))
+    bootstrap = ottla_cluster.bootstrap
+    created = run("profile", "create", "live", "--bootstrap", bootstrap, "--create-topics", "no")
+    assert created.code == 0
+    assert run("produce", "a", "--create-topics", "no", stdin=b"x\n").code == 1
+    assert run("produce", "a", stdin=b"x\n").code == 0
+    monkeypatch.delenv("OTTLA_BOOTSTRAP")
+    refused = run("produce", "b", stdin=b"x\n")
+    assert refused.code == 1
+    assert "`ottla topic list` lists the topics" in refused.errors
+    assert run("produce", "b", "--create-topics", "yes", stdin=b"x\n").code == 0
+    run("profile", "create", "live", "--bootstrap", bootstrap, "--force")
+    assert run("produce", "c", stdin=b"x\n").code == 0
+
+
+def test_empty_topic_is_read_to_its_end_with_a_note(run: Any) -> None:
+    """An empty output may also be a wrong topic; -q prints only the records."""
+    run("topic", "create", "t")
+    done = run("consume", "t", "-e")
+    assert (done.out, done.errors) == (b"", "0 records\n")
+    assert run("consume", "t", "-e", "-q").errors == ""

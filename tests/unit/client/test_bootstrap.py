@@ -14,17 +14,31 @@ from ottla.client.bootstrap import Address, parse_bootstrap
         ("[::1]:9093", [Address("::1", 9093)]),
         ("::1", [Address("::1", 9092)]),
         ("PLAINTEXT://broker:9094", [Address("broker", 9094)]),
+        ("9093", [Address("127.0.0.1", 9093)]),
         ("a:1, b:2 ,", [Address("a", 1), Address("b", 2)]),
     ],
 )
 def test_address_is_a_host_with_an_optional_port(text: str, addresses: list[Address]) -> None:
-    """The default port is Kafka's; IPv6 is in brackets; addresses are separated by commas."""
+    """The default port is Kafka's; a number alone is a port of this machine."""
     assert parse_bootstrap(text) == addresses
 
 
 @pytest.mark.parametrize(
     "text",
-    ["", " , ", "host:", "host:x", "host:0", "host:70000", ":9092", "[::1", "*", "a/b", "h:\u0663"],
+    [
+        "",
+        " , ",
+        "host:",
+        "host:x",
+        "host:0",
+        "host:70000",
+        ":9092",
+        "[::1",
+        "*",
+        "a/b",
+        "h:\u0663",
+        "70000",
+    ],
 )
 def test_invalid_address_is_rejected(text: str) -> None:
     """The error repeats the invalid part."""

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from rich.cells import cell_len
 
 from ottla.tools import main
 
@@ -34,6 +35,27 @@ def test_list_is_in_the_language_of_the_terminal(capsys: pytest.CaptureFixture[s
     printed = capsys.readouterr().out
     assert {*json.loads(printed)[0]} == {"name", "subject", "question"}
     assert "\\u" not in printed
+
+
+def test_columns_of_a_chinese_list_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    """A Chinese character takes two cells."""
+    assert main.run(["learn", "--language", "zh"]) == 0
+    heading, *lines = capsys.readouterr().out.splitlines()
+    begin = cell_len(heading.partition("问题")[0])
+    assert {cell_len(line.partition("  ")[0]) < begin for line in lines} == {True}
+    assert all(line[begin - 1] == " " and line[begin] != " " for line in lines)
+
+
+def test_all_with_a_name_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """The name would have no effect."""
+    assert main.run(["learn", "--all", "acks-1"]) == 2
+    assert "--all runs every lesson: omit it" in capsys.readouterr().err
+
+
+def test_name_in_capitals_has_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    """Names of lessons are in small letters."""
+    assert main.run(["learn", "ACKS-1"]) == 1
+    assert "did you mean 'acks-1'?" in capsys.readouterr().err
 
 
 def test_unknown_lesson_is_an_error_before_anything_runs(

@@ -88,6 +88,17 @@ def test_only_records_that_fit_are_drawn() -> None:
     assert all(len(line) <= 80 for line in lines)
 
 
+def test_ends_of_logs_are_readable_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 40 columns the records are cut, not the labels."""
+    monkeypatch.setenv("COLUMNS", "40")
+    lines = drawn(partition(4501, high_watermark=1, behind=0))
+    labels = [line.partition("│")[0].split() for line in lines if "LEO" in line]
+    assert labels == [
+        ["broker", "1", "leader", "LEO", "4501"],
+        ["broker", "2", "in", "sync", "LEO", "4501"],
+    ]
+
+
 def test_chinese_sentence_is_broken_between_its_characters() -> None:
     """Lines are full, and no line starts with a closing mark or ends with an opening one."""
     text = "生产者没有发现异常：paid-3 已确认（offset 2），现在 leader 宕机。" * 6

@@ -20,15 +20,15 @@ def test_every_question_of_the_interview_list_has_a_lesson() -> None:
 def test_every_contradiction_of_the_notes_has_a_lesson() -> None:
     """The numbers are 1 to 34 without a gap; each names lessons that exist."""
     assert list(CORRECTIONS) == list(range(1, 35))
-    for number, (answer, lessons) in CORRECTIONS.items():
-        assert answer and lessons, number
+    for number, (claim, answer, lessons) in CORRECTIONS.items():
+        assert claim and answer and lessons, number
         assert set(lessons) <= LESSONS.keys(), number
 
 
 def test_every_lesson_answers_something() -> None:
     """A lesson that no item names would be outside of the course."""
     used = {name for lessons in INTERVIEW.values() for name in lessons}
-    used |= {name for _, lessons in CORRECTIONS.values() for name in lessons}
+    used |= {name for *_, lessons in CORRECTIONS.values() for name in lessons}
     assert LESSONS.keys() == used
 
 
@@ -37,8 +37,8 @@ def test_the_page_lists_every_lesson_and_every_item() -> None:
     assert {name for name in LESSONS if f"`{name}`" not in PAGE} == set()
     for question, lessons in INTERVIEW.items():
         assert f"| {question} | {_names(lessons)} |" in PAGE, question
-    for number, (answer, lessons) in CORRECTIONS.items():
-        assert f"| {number} | {answer} | {_names(lessons)} |" in PAGE, number
+    for number, (claim, answer, lessons) in CORRECTIONS.items():
+        assert f"| {number} | {claim} | {answer} | {_names(lessons)} |" in PAGE, number
 
 
 def test_the_page_names_no_lesson_that_does_not_exist() -> None:

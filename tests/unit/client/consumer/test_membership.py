@@ -8,6 +8,7 @@ from ottla.client import transport
 from ottla.client.consumer import membership
 from ottla.client.consumer.membership import Membership
 from ottla.client.group.departures import Departures
+from ottla.client.reach.explanations import Explanations
 from ottla.client.records import TopicPartition
 
 
@@ -64,7 +65,9 @@ def native() -> Librdkafka:
 @pytest.fixture
 def member(native: Librdkafka, times: Times) -> Membership:
     """Return a consumer that has subscribed to a topic."""
-    member = Membership(native, cast(Departures, None), is_incremental=False, store=None)
+    member = Membership(
+        native, cast(Departures, None), Explanations({}), is_incremental=False, store=None
+    )
     member.subscribe(["t"], None)
     return member
 
@@ -107,7 +110,9 @@ def test_a_consumer_that_waits_for_nothing_is_left_alone(
 def test_partitions_that_stay_are_reported_when_others_come_or_go(native: Librdkafka) -> None:
     """librdkafka drops a lookup of theirs that is on the way, and repeats it too late."""
     stays: list[set[TopicPartition]] = []
-    member = Membership(native, Departures("g", {}), is_incremental=True, store=None)
+    member = Membership(
+        native, Departures("g", {}), Explanations({}), is_incremental=True, store=None
+    )
     member.on_rebalance(
         lambda *_: None, lambda *_: None, lambda partitions: stays.append(set(partitions))
     )
@@ -172,6 +177,7 @@ def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
     member = native.member = Membership(
         native,
         Departures("g", {}),
+        Explanations({}),
         is_incremental=False,
         store=None,
         has_own_member=has_own_member,
@@ -186,7 +192,9 @@ def test_close_takes_a_waiting_assignment_before(has_own_member: bool) -> None:
 def test_close_drops_no_records_of_partitions_that_the_caller_has_assigned() -> None:
     """No assignment of a group can wait behind them."""
     native = Closing()
-    member = Membership(native, Departures("g", {}), is_incremental=False, store=None)
+    member = Membership(
+        native, Departures("g", {}), Explanations({}), is_incremental=False, store=None
+    )
     member.assign({TopicPartition("t", 0): 5})
     member.close(transport.Waits())
     assert native.calls == ["close"]
