@@ -27,6 +27,7 @@ from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.corpus.judges import Reading, read_with_librdkafka
 from tests.corpus.setting import PARTITIONS
 from tests.corpus.table import TOPICS
+from tests.spark.test_local_files import java
 
 Oracle = Mapping[str, Sequence[Reading]]
 Rows = list[tuple[Any, ...]]
@@ -280,6 +281,10 @@ class PipelineSinks:
 
     def __init__(self, spark: SparkSession, cluster: Cluster, folder: Path) -> None:
         self._spark, self._cluster, self._folder = spark, cluster, folder
+        # Derby would write its log into the current folder.
+        java(spark).java.lang.System.setProperty(
+            "derby.stream.error.file", str(folder / "derby.log")
+        )
         cluster.create_topic("spark-topic", partitions=len(TOPICS), config=_LARGE)
         text = _SINKS.replace("TOPICS", ", ".join(TOPICS)).replace("FOLDER", str(folder))
         text = text.replace("QUOTED", ", ".join(f"'{topic}'" for topic in TOPICS))
