@@ -4,9 +4,11 @@ import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
+from ottla.base.loading import deferred
 from ottla.streams.pipelines import sql_text
 from ottla.streams.pipelines.document import Text, parse
 from ottla.streams.pipelines.model import (
+    TABLE_FORMATS,
     ColumnStep,
     ConsoleSink,
     FileSink,
@@ -28,7 +30,10 @@ from ottla.streams.pipelines.model import (
 )
 from ottla.streams.pipelines.problems import Problem, Problems, suggest
 from ottla.streams.pipelines.reading import read_pipeline
-from ottla.streams.pipelines.table_formats import TABLE_FORMATS, with_table_settings
+
+# Few files have table formats.
+_missing_package = deferred("ottla.streams.pipelines.table_formats", "missing_package")
+_with_table_settings = deferred("ottla.streams.pipelines.table_formats", "with_table_settings")
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,9 @@ def check(text: str) -> Checked:
     if pipeline is not None:
         _Checker(pipeline, problems).run()
         formats = {sink.format for sink in pipeline.sinks.values() if isinstance(sink, FileSink)}
-        settings = with_table_settings(pipeline.settings, formats)
-        pipeline = replace(pipeline, settings=settings)
+        if not formats.isdisjoint(TABLE_FORMATS):
+            settings = _with_table_settings(pipeline.settings, formats)
+            pipeline = replace(pipeline, settings=settings)
     return Checked(None if problems.has_errors else pipeline, problems.in_order)
 
 
@@ -224,15 +230,15 @@ class _Checker:
         return [tables[upstream] for name in self._known(sink) for upstream in self._upstream(name)]
 
     def _check_table_format(self, sink: FileSink) -> None:
-        table_format = TABLE_FORMATS.get(sink.format)
-        if table_format is None or table_format.is_named(self._pipeline.settings):
-            return
-        self._problems.error(
-            sink.position,
-            f"sink {sink.name}: format {sink.format} needs a package: add settings: "
-            f"{{spark.jars.packages: '{table_format.package}:VERSION'}}, with its version for your "
-            "Spark.",
-        )
+        package = None
+        if sink.format in TABLE_FORMATS:
+            package = _missing_package(sink.format, self._pipeline.settings)
+        if package is not None:
+            self._problems.error(
+                sink.position,
+                f"sink {sink.name}: format {sink.format} needs a package: add settings: "
+                f"{{spark.jars.packages: '{package}:VERSION'}}, with its version for your Spark.",
+            )
 
     def _check_sink(self, sink: Sink) -> None:
         if isinstance(sink, FileSink):

@@ -18,6 +18,8 @@ RECORD_COLUMNS = {
 }
 HEADERS_COLUMN = "_headers"
 FILE_FORMATS = ("parquet", "json", "csv", "text")
+TABLE_FORMATS = ("delta", "iceberg")
+"""Formats of files that are tables, and need a package (table_formats.py)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,6 @@ from typing import TypeVar
 
 from ottla.base.loading import deferred
 from ottla.base.options import is_digits
-from ottla.streams.expressions.java_patterns import of_java
 from ottla.streams.pipelines import data_types
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Entries, Items, Node, Text
@@ -52,6 +51,9 @@ _NO_AVRO = (
 )
 _READS = ("topic", "topics", "pattern", "files")
 _OPERATIONS = ("where", "select", "with", "group_by", "watermark")
+
+# Few sources have a pattern.
+_of_java = deferred("ottla.streams.expressions.java_patterns", "of_java")
 
 
 def read_pipeline(node: Node, problems: Problems) -> Pipeline | None:
@@ -187,7 +189,7 @@ def _bad_topic(fields: Fields) -> Text | None:
 
 def _check_pattern(pattern: Text, fields: Fields) -> None:
     try:
-        of_java(pattern.text)
+        _of_java(pattern.text)
     except ValueError as error:
         at, reason = pattern.position, f"{str(error).partition(': ')[0]}: name the topics instead"
         with warnings.catch_warnings(action="ignore"):

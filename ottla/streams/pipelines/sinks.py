@@ -6,6 +6,7 @@ from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.fields import Fields
 from ottla.streams.pipelines.model import (
     FILE_FORMATS,
+    TABLE_FORMATS,
     ConsoleSink,
     FileSink,
     JdbcSink,
@@ -14,7 +15,6 @@ from ottla.streams.pipelines.model import (
     Sink,
     TopicSink,
 )
-from ottla.streams.pipelines.table_formats import TABLE_FORMATS
 
 # Few files have it.
 read_security = deferred("ottla.streams.pipelines.security", "read_security")

@@ -32,7 +32,7 @@ class TableFormat:
 
 _EXTENSIONS = "spark.sql.extensions"
 _CATALOG = "spark.sql.catalog.spark_catalog"
-TABLE_FORMATS = {
+_FORMATS = {
     "delta": TableFormat(
         "io.delta:delta-spark_2.13",
         {
@@ -50,11 +50,17 @@ TABLE_FORMATS = {
 }
 
 
+def missing_package(name: str, settings: Mapping[str, str]) -> str | None:
+    """Return the package that a format needs and the settings do not name; None if they do."""
+    table_format = _FORMATS[name]
+    return None if table_format.is_named(settings) else table_format.package
+
+
 def with_table_settings(settings: Mapping[str, str], formats: set[str]) -> dict[str, str]:
     """Return a pipeline's settings with those of the formats of its sinks; its own come first."""
     added: dict[str, str] = {}
-    for name in sorted(formats & TABLE_FORMATS.keys()):
-        needed = TABLE_FORMATS[name].settings
+    for name in sorted(formats & _FORMATS.keys()):
+        needed = _FORMATS[name].settings
         extensions = filter(None, (added.get(_EXTENSIONS), needed[_EXTENSIONS]))
         added = {**needed, **added, _EXTENSIONS: ",".join(extensions)}
     return {**added, **settings}

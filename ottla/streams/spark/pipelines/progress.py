@@ -17,8 +17,14 @@ import uuid
 from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
-from ottla.streams.pipelines.model import FileSink, JdbcSink, MirrorSink, Sink, TopicSink
-from ottla.streams.pipelines.table_formats import TABLE_FORMATS
+from ottla.streams.pipelines.model import (
+    TABLE_FORMATS,
+    FileSink,
+    JdbcSink,
+    MirrorSink,
+    Sink,
+    TopicSink,
+)
 from ottla.streams.spark.pipelines.jdbc import JdbcTable
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of
 from ottla.streams.spark.query.batches import CheckpointBatches, compare_ledger
