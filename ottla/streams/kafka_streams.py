@@ -271,6 +271,8 @@ class KafkaStreams(SnakeCase):
         self._check_topics()
         if self._metrics_server is not None:
             self._election.show_metrics(self._metrics_server.start())
+        if isinstance(self._runs_on, LocalEngine):
+            self._runs_on.instance = self._election.candidate.fields()
         self._instance.start(self._elector)
         shows_progress = self._settings.shows_progress
         if sys.stderr.isatty() if shows_progress is None else shows_progress:

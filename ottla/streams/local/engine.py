@@ -153,6 +153,8 @@ class LocalEngine:
         )
         self._workers: list[TaskWorker] = []
         self._is_paused = False
+        self.instance: Mapping[str, Any] = {}
+        """The fields that the members publish about this instance; set it before `start`."""
         self.on_change: Callable[[], None] = _ignore
         """Called when a worker begins or ends to process."""
 
@@ -226,7 +228,9 @@ class LocalEngine:
         membership = GroupMembership(
             self._group_settings(number),
             subscription(application),
-            TaskAssignor(partial(task_layout, application), self._spans, settings.replicas),
+            TaskAssignor(
+                partial(task_layout, application), self._spans, settings.replicas, self.instance
+            ),
         )
         states = TaskStates(
             globals_.open_map,
@@ -367,14 +371,18 @@ class LocalQuery:
 def total(progresses: Sequence[Progress]) -> Progress:
     """Return the sum of the progress of several workers."""
     dropped: dict[str, int] = {}
+    tasks: dict[str, int] = {}
     for progress in progresses:
         for task, count in progress.dropped.items():
             dropped[task] = dropped.get(task, 0) + count
+        for state, count in progress.tasks.items():
+            tasks[state] = tasks.get(state, 0) + count
     return Progress(
         batch=max(progress.batch for progress in progresses),
         records=sum(progress.records for progress in progresses),
         lag=sum(progress.lag for progress in progresses),
         dropped=dropped,
+        tasks=tasks,
     )
 
 

@@ -130,6 +130,11 @@ class TaskWorker:
             records=self.consumed,
             lag=self._restorer.left + sum(row.lag for row in running),
             dropped={str(row.id): row.dropped.total for row in running if row.dropped.total},
+            tasks={
+                "active": len(running),
+                "restoring": len(self._states) + len(self._unopened),
+                "standby": len(self._replicas.tasks),
+            },
         )
 
     def run(self) -> None:
