@@ -211,6 +211,10 @@ class RunningTask:
         with self.gate.writing():
             self.state.save()
 
+    def committed(self) -> dict[TopicPartition, int]:
+        """Return the offsets that this task has committed."""
+        return {key: offset for key, (offset, _) in dict(self._committed).items()}
+
     @property
     def wants_commit(self) -> bool:
         """True if a processor has requested a commit, or uncommitted state is large."""

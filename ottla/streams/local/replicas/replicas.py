@@ -51,6 +51,10 @@ class TaskReplicas:
         """The tasks that have a replica here."""
         return self._standbys.tasks
 
+    def states(self) -> list[TaskState]:
+        """Return the states of the replicas; other threads may call it."""
+        return self._standbys.states()
+
     def assign(self, placement: MemberPlacement, owned: frozenset[TaskId]) -> None:
         """Keep exactly the replicas of an assignment, except for tasks that the worker runs."""
         wanted = {*placement.standby, *placement.warmup} - owned
