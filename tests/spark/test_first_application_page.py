@@ -1,5 +1,5 @@
-"""Runs the three files of docs/first-application.md: the topology, its test, and the program, in its
-process and on Spark.
+"""Runs the three files of docs/first-application.md: the topology, its test, and the program, in
+its process and on Spark.
 """
 
 import re
