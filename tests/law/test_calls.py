@@ -62,6 +62,18 @@ _FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.re
 PORTS = (
     *("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py"),
     "ottla/net/admission/hellos.py",
+    *(
+        f"ottla/base/platform/{name}.py"
+        for name in (
+            "descriptors",
+            "disk",
+            "mounts",
+            "page_cache",
+            "private_files",
+            "processes",
+            "sockets",
+        )
+    ),
 )
 
 
