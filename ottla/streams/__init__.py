@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 from ottla.base.loading import load, load_module
 
 if TYPE_CHECKING:
+    from ottla.streams.application.metadata import StreamsMetadata as StreamsMetadata
     from ottla.streams.kafka_streams import KafkaStreams as KafkaStreams
     from ottla.streams.kafka_streams import State as State
-    from ottla.streams.kafka_streams import StreamsMetadata as StreamsMetadata
     from ottla.streams.kafka_streams import UncaughtExceptionResponse as UncaughtExceptionResponse
     from ottla.streams.names import *  # noqa: F403 - the names of __all__
     from ottla.streams.names import __all__ as __all__
@@ -31,7 +31,10 @@ _NAMES = "ottla.streams.names"
 _ON_SPARK = {
     "KafkaStreams": "ottla.streams.kafka_streams",
     "State": "ottla.streams.kafka_streams",
-    "StreamsMetadata": "ottla.streams.kafka_streams",
+    **dict.fromkeys(
+        ("KeyQueryMetadata", "LagInfo", "StreamsMetadata", "TaskMetadata", "ThreadMetadata"),
+        "ottla.streams.application.metadata",
+    ),
     "UncaughtExceptionResponse": "ottla.streams.kafka_streams",
     "explain": "ottla.streams.spark.query.explain",
 }

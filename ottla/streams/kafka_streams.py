@@ -10,15 +10,12 @@ standbys (election.py); with engine="local" they share the tasks (local/). Store
 their changelogs (store_views.py): the writes of a micro-batch are visible about ten milliseconds
 after its commit.
 
-Not done: `pause` and `resume` on Spark (close the application; it resumes from its checkpoint),
-`addStreamThread` and `removeStreamThread` (Spark's `master` sets the number of cores), `cleanUp` on
-Spark (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance has all
-keys), `HostInfo` (`StreamsMetadata.host` is the value of `application_server`), `StreamsMetrics`
-(`metrics` has dropped records), `metadataForLocalThreads` (`ThreadMetadata`, `TaskMetadata`) and
-`allLocalStorePartitionLags` (`LagInfo`): `progress()` returns rate and lag, Spark's UI has the
-rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state
-is restored from Spark's checkpoint. `clientInstanceIds`, `CloseOptions` (an instance that closes
-always leaves its group).
+Not done: on Spark the methods of `LocalInstance` (local/instance.py): close the application instead
+of `pause` and `resume`, use `ottla streams reset` instead of `cleanUp`; `progress()` returns rate
+and lag, and every instance has all keys. `addStreamThread` and `removeStreamThread` (Spark's
+`master` sets the number of cores), `HostInfo` (`StreamsMetadata.host` is the value of
+`application_server`), `StreamsMetrics` (`metrics` has dropped records). `clientInstanceIds`,
+`CloseOptions` (an instance that closes always leaves its group).
 """
 
 import sys
@@ -26,7 +23,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, TypeVar
@@ -46,6 +43,7 @@ from ottla.streams.application.instance import (
     UncaughtExceptionHandler,
     UncaughtExceptionResponse,
 )
+from ottla.streams.application.metadata import StreamsMetadata
 from ottla.streams.application.metrics_server import MetricsServer
 from ottla.streams.application.progress import Progress, ProgressLine
 from ottla.streams.application.published_topology import encode_topology
@@ -59,6 +57,7 @@ from ottla.streams.application.states import (
 from ottla.streams.application.topic_checks import check_topics
 from ottla.streams.expressions.arity import refuse_async
 from ottla.streams.local.engine import LocalEngine, local_settings
+from ottla.streams.local.instance import LocalInstance
 from ottla.streams.model.errors import StreamsError, TopologyError
 from ottla.streams.model.names import changelog_name
 from ottla.streams.model.spelling import SnakeCase
@@ -102,19 +101,7 @@ _spark_engine = deferred("ottla.streams.spark.query.engine", "SparkEngine")
 _IDLE_LOOK_S = 0.1
 
 
-@dataclass(frozen=True)
-class StreamsMetadata:
-    """An instance of an application (Kafka's StreamsMetadata)."""
-
-    application_id: str
-    instance: str
-    host: str
-    is_active: bool
-    state_store_names: frozenset[str]
-    topics: frozenset[str]
-
-
-class KafkaStreams(SnakeCase):
+class KafkaStreams(LocalInstance, SnakeCase):
     """A stream processing application.
 
     As a context manager it starts on entry and closes on exit. Methods may be called from any
@@ -289,6 +276,8 @@ class KafkaStreams(SnakeCase):
         self._check_topics()
         if self._metrics_server is not None:
             self._election.show_metrics(self._metrics_server.start())
+        if isinstance(self._runs_on, LocalEngine):
+            self._runs_on.instance = self._election.candidate.fields()
         self._instance.start(self._elector)
         shows_progress = self._settings.shows_progress
         if sys.stderr.isatty() if shows_progress is None else shows_progress:
@@ -346,17 +335,6 @@ class KafkaStreams(SnakeCase):
         if self._states.move(State.PENDING_SHUTDOWN) and not self._instance.is_started:
             self._states.move(State.NOT_RUNNING)
         return self._instance.stop(timeout_s)
-
-    def clean_up(self) -> None:
-        """Delete the local engine's state on disk; the next start restores it from the changelogs.
-
-        Other instances that run on this machine keep theirs. Spark's checkpoint is deleted by
-        `ottla streams reset`. Raises StreamsError if this instance runs.
-        """
-        if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
-            raise StreamsError(f"clean_up() needs a closed application: it is {self.state.name}")
-        if isinstance(self._runs_on, LocalEngine):
-            self._runs_on.clean_up()
 
     def await_running(self, timeout_s: float = 60.0) -> None:
         """Wait until the state is RUNNING.
@@ -429,6 +407,8 @@ class KafkaStreams(SnakeCase):
 
     def metadata(self) -> tuple[StreamsMetadata, ...]:
         """Return all instances, the active one first (Kafka's metadataForAllStreamsClients)."""
+        if isinstance(self._runs_on, LocalEngine):
+            return self._runs_on.metadata()
         topology = self._topology
         stores = frozenset(visible_stores(topology))
         sources = [node for node in topology.nodes.values() if isinstance(node, Source)]
@@ -498,19 +478,6 @@ class KafkaStreams(SnakeCase):
                 "engine='local'"
             )
         return view_of(builder, engine.stores(name), with_timestamps=with_timestamps)
-
-    def pause(self) -> None:
-        """Stop processing until `resume`; the tasks stay assigned (KIP-834; local engine only)."""
-        self._set_paused(is_paused=True)
-
-    def resume(self) -> None:
-        """Continue to process after `pause`."""
-        self._set_paused(is_paused=False)
-
-    def _set_paused(self, *, is_paused: bool) -> None:
-        if not isinstance(self._runs_on, LocalEngine):
-            raise StreamsError("pause() and resume() need engine='local'; on Spark close the app")
-        self._runs_on.set_paused(is_paused=is_paused)
 
     def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
         topology = self._topology

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
@@ -10,7 +11,7 @@ from ottla.client.admin.offsets import PROGRESS, CommittedOffset, commit_offsets
 from ottla.console.model.groups import GroupRow
 from ottla.console.server import ConsoleServer
 from ottla.console.streams.applications import select_applications
-from ottla.streams import StreamsBuilder
+from ottla.streams import KafkaStreams, StreamsBuilder
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.streams.application.published_topology import encode_topology
 from ottla.testing import Cluster
@@ -19,6 +20,7 @@ from tests.unit.console.streams.test_describe_text import WORDS
 
 pytestmark = pytest.mark.slow
 
+_WAIT_S = 60.0
 API = "/api/v1/clusters/local/streams"
 
 
@@ -124,6 +126,31 @@ def test_hostile_metadata_of_a_member_is_ignored(cluster: Cluster, admin: Consol
             election.stop()
 
 
+def test_a_local_application_shows_the_tasks_of_its_workers(
+    cluster: Cluster, admin: ConsoleSession, tmp_path: Path
+) -> None:
+    """Its kind, its topology, and the names of its tasks come from its own group."""
+    cluster.create_topic("local-words", partitions=2)
+    builder = StreamsBuilder()
+    builder.stream("local-words").group_by_key().count(materialized="counts")
+    with KafkaStreams(
+        builder.build(),
+        application_id="local-counter",
+        bootstrap_servers=cluster.bootstrap,
+        engine="local",
+        state_dir=str(tmp_path),
+        application_server="host-b:80",
+    ) as app:
+        app.await_idle(_WAIT_S)
+        assert "Ottla (local)" in admin.get("/c/local/streams").text
+        page = admin.get("/c/local/stream?id=local-counter").text
+        assert "0_0 0_1" in page
+        assert "host-b:80" in page
+        assert "A running instance has published this topology." in page
+        (row,) = admin.get(f"{API}/local-counter").json["instances"]
+        assert (row["role"], row["tasks"], row["standbys"]) == ("active", ["0_0", "0_1"], [])
+
+
 def test_applications_are_found_among_groups() -> None:
     """By the election's group, the assignor of Kafka Streams, or the type of KIP-1071."""
 
@@ -138,6 +165,12 @@ def test_applications_are_found_among_groups() -> None:
         row("newer", kind="streams"),
         row("ours-drivers", protocol="ottla-streams", assignor="active-driver"),
         row("ours"),
+        row("here", assignor="ottla-streams"),
     ]
     rows = [(item.name, item.kind, item.lag) for item in select_applications(groups)]
-    assert rows == [("java", "kafka", 5), ("newer", "kafka", 5), ("ours", "ottla", 5)]
+    assert rows == [
+        ("here", "local", 5),
+        ("java", "kafka", 5),
+        ("newer", "kafka", 5),
+        ("ours", "ottla", 5),
+    ]

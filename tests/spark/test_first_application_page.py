@@ -1,5 +1,5 @@
-"""Runs the three files of docs/first-application.md: the topology, its test, and the program on
-Spark.
+"""Runs the three files of docs/first-application.md: the topology, its test, and the program, in
+its process and on Spark.
 """
 
 import re
@@ -29,9 +29,21 @@ def test_the_test_of_the_page_passes(tmp_path: Path) -> None:
     assert "1 passed" in run_alone("pytest", "-q", "-p", "no:cacheprovider", folder=tmp_path)
 
 
+def _save_program(folder: Path) -> str:
+    """Write the files, and return the line that the program prints at its end."""
+    (expected,) = re.findall(r"print\(.*\)  # (.*)", _save_files(folder)["run_orders.py"])
+    return str(expected)
+
+
+def test_the_program_of_the_page_runs_in_its_process(tmp_path: Path) -> None:
+    """The program prints the totals that its last comment shows."""
+    expected = _save_program(tmp_path)
+    assert run_alone("run_orders.py", folder=tmp_path).splitlines()[-1] == expected
+
+
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_the_program_of_the_page_runs_on_spark(run_program: Run, tmp_path: Path) -> None:
-    """The program prints the totals that its last comment shows."""
-    (expected,) = re.findall(r"print\(.*\)  # (.*)", _save_files(tmp_path)["run_orders.py"])
-    assert run_program("run_orders.py", folder=tmp_path).splitlines()[-1] == expected
+    """The same program, with the word `spark`, prints the same totals."""
+    expected = _save_program(tmp_path)
+    assert run_program("run_orders.py", "spark", folder=tmp_path).splitlines()[-1] == expected

@@ -160,6 +160,24 @@ def describe_group(
     return brokers.retry(attempt)
 
 
+def describe_classic_groups(brokers: Brokers, listings: Sequence[GroupListing]) -> list[Group]:
+    """Return listed groups of the classic protocol, with one request for each coordinator.
+
+    Groups that fail, or have another coordinator now, are absent.
+    """
+    names: dict[int, list[str]] = {}
+    for row in listings:
+        names.setdefault(row.coordinator, []).append(row.group_id)
+    requests = {node_id: DescribeGroupsRequest(groups=rows) for node_id, rows in names.items()}
+    responses = brokers.retry(lambda: brokers.ask_nodes(requests, DescribeGroupsResponse))
+    return [
+        classic_group(group)
+        for response in responses.values()
+        for group in response.groups
+        if not group.error_code and group.group_state != _DEAD
+    ]
+
+
 def classic_group(row: DescribedGroup, with_operations: bool = False) -> Group:
     """Return a group of a response of DescribeGroups."""
     return Group(

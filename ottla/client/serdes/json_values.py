@@ -64,7 +64,17 @@ def writes_json(serde: Serde[Any]) -> bool:
 
 
 def _load(data: bytes) -> Any:
-    return json.loads(data, parse_constant=_refuse_constant)
+    try:
+        return _decoder()(data)
+    except ValueError:
+        return json.loads(data, parse_constant=_refuse_constant)
+
+
+@functools.cache
+def _decoder() -> Callable[[bytes], Any]:
+    # Several times as fast as the standard library's.
+    decode: Callable[[bytes], Any] = open_door(*_MSGSPEC).decoder()
+    return decode
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -94,9 +104,7 @@ def _write_model(value: Any) -> bytes:
 
 def _write(value: Any) -> bytes:
     try:
-        text = json.dumps(
-            value, separators=(",", ":"), ensure_ascii=False, default=_plain, allow_nan=False
-        )
+        text = _encode(value)
     except ValueError:
         for path, number in _special_numbers(value, ""):
             whose = f"field {path}" if path else "the value"
@@ -133,6 +141,12 @@ def _plain(value: Any) -> Any:
     if _is_struct(type(value)):
         return open_door(*_MSGSPEC).plain(value)
     raise TypeError(f"{type(value).__name__} cannot be written as JSON; use a serde for this type")
+
+
+# Made once: json.dumps makes an encoder at each call.
+_encode = json.JSONEncoder(
+    separators=(",", ":"), ensure_ascii=False, default=_plain, allow_nan=False
+).encode
 
 
 def _same(value: Any) -> Any:

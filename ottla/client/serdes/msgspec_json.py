@@ -1,4 +1,4 @@
-"""JSON of msgspec structs, as bytes and as plain values; needs msgspec."""
+"""JSON by msgspec: of its structs, as bytes and as plain values, and of plain values."""
 
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +18,15 @@ def bytes_of(kind: Any) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]]
 def of_plain(kind: Any) -> Callable[[Any], Any]:
     """Return a function that creates a struct from plain values."""
     return lambda value: msgspec.convert(value, kind)
+
+
+def decoder() -> Callable[[bytes], Any]:
+    """Return a decoder of plain values.
+
+    Each value that it returns is the one that the standard library returns. It raises ValueError
+    for some texts that the standard library accepts, such as lone surrogates.
+    """
+    return msgspec.json.Decoder().decode
 
 
 def plain(value: Any) -> Any:

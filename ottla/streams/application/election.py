@@ -179,6 +179,11 @@ class Election:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(self._settings.session_timeout_ms / 1000 + _JOIN_MARGIN_S)
 
+    @property
+    def candidate(self) -> Candidate:
+        """This instance."""
+        return self._candidate
+
     def show_metrics(self, address: str) -> None:
         """Set the address of this instance's metrics, for other instances. Call it before `start`."""
         self._candidate = replace(self._candidate, metrics=address)

@@ -51,6 +51,14 @@ def families(application_id: str, progress: Progress) -> Iterator[Family]:
             for topic, count in sorted(progress.misplaced_keys.items())
         ],
     )
+    yield gauge(
+        "ottla_streams_tasks",
+        "The tasks of this instance of the local engine, by state.",
+        [
+            (labels(application_id=application_id, state=state), count)
+            for state, count in sorted(progress.tasks.items())
+        ],
+    )
     yield counter("ottla_streams_records_total", "Records read.", [(own, progress.records)])
     yield gauge("ottla_streams_lag", "Records that have not been read.", [(own, progress.lag)])
     yield gauge("ottla_streams_batch", "The last micro-batch, from 0.", [(own, progress.batch)])

@@ -35,6 +35,8 @@ class Progress:
     """The number of misplaced keys among the checked ones since the queries started, by topic
     (docs/partitioning.md).
     """
+    tasks: Mapping[str, int] = field(default_factory=dict)
+    """Local engine: the number of tasks of this instance by state: active, restoring or standby."""
     is_idle: bool = False
     """True if all records, also of internal topics, were read and have had their effects.
 

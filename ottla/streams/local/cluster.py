@@ -10,9 +10,9 @@ from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
 from ottla.client.group.offset_requests import fetch_offsets
 from ottla.client.records import OffsetAndMetadata, TopicPartition
-from ottla.streams.local import clocks
 from ottla.streams.local.layout import TaskLayout
 from ottla.streams.local.running import Offsets
+from ottla.streams.model import committed_times
 
 
 class TopicPositions:
@@ -68,7 +68,7 @@ class TopicPositions:
         times: dict[str, int] = {}
         for key in keys:
             if key in self._committed:
-                for name, value in clocks.decode(self._committed[key][1]).items():
+                for name, value in committed_times.decode(self._committed[key][1]).items():
                     times[name] = max(value, times.get(name, value))
         return times
 

@@ -9,14 +9,23 @@ from functools import partial
 from typing import Any
 
 from ottla.base.user_code import LoggedErrors
+from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.group.member import GroupSettings
+from ottla.client.producer.partitioners import murmur2_partition
 from ottla.client.records import TopicPartition
 from ottla.client.security.options import security_of
+from ottla.streams.application.metadata import (
+    KeyQueryMetadata,
+    LagInfo,
+    StreamsMetadata,
+    ThreadMetadata,
+)
 from ottla.streams.application.progress import Progress
+from ottla.streams.application.task_members import TaskInstance, task_instances
 from ottla.streams.layout.internal_topics import (
     check_partition_counts,
     create_internal_topics,
@@ -28,7 +37,7 @@ from ottla.streams.local.cluster import TopicPositions, spans_of
 from ottla.streams.local.disk.directory import StateDirectory
 from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
-from ottla.streams.local.layout import TaskLayout, subscription, task_layout
+from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.output import TaskOutput
 from ottla.streams.local.reading import LocalStores
@@ -37,10 +46,12 @@ from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.serdes import Serde, resolve
 from ottla.streams.settings.application import AppSettings
 from ottla.streams.stores.builders import StoreType
 from ottla.streams.task.task import TaskSettings
-from ottla.streams.topology.topology import Source, Topology
+from ottla.streams.topology.topology import Source, Topology, visible_stores
 
 # librdkafka's smallest value.
 _TRANSACTION_MS_MIN = 1_000
@@ -152,7 +163,9 @@ class LocalEngine:
             StateDirectory(settings.state_dir, settings.group_instance_id) if is_on_disk else None
         )
         self._workers: list[TaskWorker] = []
-        self._is_paused = False
+        self.is_paused = False
+        self.instance: Mapping[str, Any] = {}
+        """The fields that the members publish about this instance; set it before `start`."""
         self.on_change: Callable[[], None] = _ignore
         """Called when a worker begins or ends to process."""
 
@@ -170,12 +183,12 @@ class LocalEngine:
     def start(self) -> "LocalQuery":
         """Start the workers."""
         self._workers = [self._worker(number) for number in range(self._settings.workers)]
-        self.set_paused(is_paused=self._is_paused)
+        self.set_paused(is_paused=self.is_paused)
         return LocalQuery(self._workers, self._is_idle)
 
     def set_paused(self, *, is_paused: bool) -> None:
         """Let the tasks process nothing, or continue."""
-        self._is_paused = is_paused
+        self.is_paused = is_paused
         for worker in self._workers:
             worker.is_paused = is_paused
 
@@ -184,6 +197,67 @@ class LocalEngine:
         return LocalStores(
             name, lambda: [task for row in self._workers for task in list(row.running.values())]
         )
+
+    def threads(self) -> list[ThreadMetadata]:
+        """Return the workers with their tasks."""
+        return [worker.metadata(_thread_name(n)) for n, worker in enumerate(self._workers)]
+
+    def store_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """Return the lags of the stores in this process, by store and partition."""
+        positions: dict[TopicPartition, tuple[str, int | None]] = {}
+        for worker in self._workers:
+            positions |= worker.store_positions()
+        ends = self._spans(positions) if positions else {}
+        lags: dict[str, dict[int, LagInfo]] = {}
+        for key, (store, position) in positions.items():
+            end = ends[key][1]
+            info = LagInfo(end if position is None else position, end)
+            lags.setdefault(store, {})[key.partition] = info
+        return lags
+
+    def hosts_of(self, store: str, key: Any, serde: Serde[Any] | None) -> KeyQueryMetadata:
+        """Return the instances that have a key; the group's metadata has their tasks."""
+        if not self._workers:
+            raise StreamsError("the metadata of a key needs an application that has been started")
+        layout = self._workers[0].layout
+        number = next(
+            (n for n, row in enumerate(layout.sub_topologies) if store in row.topology.stores), None
+        )
+        if number is None:
+            raise StreamsError(f"there is no store {store} that tasks have")
+        builder = layout.sub_topologies[number].topology.stores[store]
+        key_serde = serde or resolve(builder.key, self._tasks.defaults.key)
+        data = key_serde.serialize(key)
+        partition = murmur2_partition(data, range(layout.sub_topologies[number].partitions))
+        task = str(TaskId(number, partition))
+        rows = self._instances()
+        active = [row.candidate.host for row in rows if task in row.active]
+        standbys = frozenset(row.candidate.host for row in rows if task in row.standby)
+        if not active:
+            return KeyQueryMetadata.NOT_AVAILABLE
+        return KeyQueryMetadata(active[0], standbys, partition)
+
+    def metadata(self) -> tuple[StreamsMetadata, ...]:
+        """Return all instances, with the stores and the topics of their tasks."""
+        return tuple(self._metadata(row) for row in self._instances()) if self._workers else ()
+
+    def _metadata(self, row: TaskInstance) -> StreamsMetadata:
+        layout = self._workers[0].layout
+        tasks = [task for task in map(TaskId.parse, row.active) if task in layout.inputs]
+        stores = {name for task in tasks for name in layout.sub_topologies[task[0]].topology.stores}
+        return StreamsMetadata(
+            self._tasks.application_id,
+            row.candidate.instance,
+            row.candidate.host,
+            True,
+            frozenset(stores.intersection(visible_stores(self._topology))),
+            frozenset(key.topic for task in tasks for key in layout.inputs[task]),
+        )
+
+    def _instances(self) -> list[TaskInstance]:
+        application_id = self._tasks.application_id
+        with self._settings.access.brokers(client_id=application_id) as brokers:
+            return task_instances(describe_group(brokers, application_id))
 
     def _is_idle(self) -> bool:
         """Return True if everything in the topics that tasks read was processed and committed."""
@@ -226,7 +300,9 @@ class LocalEngine:
         membership = GroupMembership(
             self._group_settings(number),
             subscription(application),
-            TaskAssignor(partial(task_layout, application), self._spans, settings.replicas),
+            TaskAssignor(
+                partial(task_layout, application), self._spans, settings.replicas, self.instance
+            ),
         )
         states = TaskStates(
             globals_.open_map,
@@ -319,7 +395,7 @@ class LocalQuery:
         self._error: Exception | None = None
         self._threads = [
             threading.Thread(
-                target=self._run, args=(worker,), name=f"streams-worker-{number}", daemon=True
+                target=self._run, args=(worker,), name=_thread_name(number), daemon=True
             )
             for number, worker in enumerate(workers)
         ]
@@ -364,17 +440,25 @@ class LocalQuery:
             thread.join()
 
 
+def _thread_name(number: int) -> str:
+    return f"streams-worker-{number}"
+
+
 def total(progresses: Sequence[Progress]) -> Progress:
     """Return the sum of the progress of several workers."""
     dropped: dict[str, int] = {}
+    tasks: dict[str, int] = {}
     for progress in progresses:
         for task, count in progress.dropped.items():
             dropped[task] = dropped.get(task, 0) + count
+        for state, count in progress.tasks.items():
+            tasks[state] = tasks.get(state, 0) + count
     return Progress(
         batch=max(progress.batch for progress in progresses),
         records=sum(progress.records for progress in progresses),
         lag=sum(progress.lag for progress in progresses),
         dropped=dropped,
+        tasks=tasks,
     )
 
 

@@ -15,6 +15,7 @@ from ottla.streams.layout.layout import SubTopology
 from ottla.streams.local import clocks
 from ottla.streams.local.layout import TaskId
 from ottla.streams.local.state import TaskState
+from ottla.streams.model import committed_times
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.task.task import Task
@@ -193,7 +194,7 @@ class RunningTask:
             if position is None:
                 position = self._positions.get(key)
             if position is not None:
-                metadata = clocks.encode(self.task.stream_time, {} if number else changed)
+                metadata = committed_times.encode(self.task.stream_time, {} if number else changed)
                 offsets[key] = position, metadata
         return {key: row for key, row in offsets.items() if self._committed.get(key) != row}
 
@@ -209,6 +210,10 @@ class RunningTask:
         positions |= {key: row for key, row in (logged or {}).items() if key in positions}
         with self.gate.writing():
             self.state.save()
+
+    def committed(self) -> dict[TopicPartition, int]:
+        """Return the offsets that this task has committed."""
+        return {key: offset for key, (offset, _) in dict(self._committed).items()}
 
     @property
     def wants_commit(self) -> bool:

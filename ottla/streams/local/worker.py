@@ -15,6 +15,7 @@ from typing import Protocol
 from ottla.base.errors import OttlaError
 from ottla.client.group.background import Failed, Joined, Lost, Rejoin
 from ottla.client.records import TopicPartition
+from ottla.streams.application.metadata import TaskMetadata, ThreadMetadata
 from ottla.streams.application.progress import Progress
 from ottla.streams.local.assignment.placement import TaskMember
 from ottla.streams.local.cluster import TopicPositions
@@ -130,7 +131,49 @@ class TaskWorker:
             records=self.consumed,
             lag=self._restorer.left + sum(row.lag for row in running),
             dropped={str(row.id): row.dropped.total for row in running if row.dropped.total},
+            tasks={
+                "active": len(running),
+                "restoring": len(self._states) + len(self._unopened),
+                "standby": len(self._replicas.tasks),
+            },
         )
+
+    @property
+    def layout(self) -> TaskLayout:
+        """The tasks of the application."""
+        return self._layouts.current()
+
+    def metadata(self, thread_name: str) -> ThreadMetadata:
+        """Return the tasks of this worker; other threads may call it."""
+        state = "RUNNING" if self.is_assigned else "PARTITIONS_ASSIGNED"
+        inputs = self.layout.inputs
+        active = tuple(
+            TaskMetadata(str(row.id), frozenset(row.inputs), row.committed())
+            for row in sorted(self.running.values(), key=lambda row: row.id)
+        )
+        standby = tuple(
+            TaskMetadata(str(task), frozenset(inputs.get(task, ())), {})
+            for task in sorted(self._replicas.tasks)
+        )
+        return ThreadMetadata(
+            thread_name, state if self._was_assigned else "STARTING", active, standby
+        )
+
+    def store_positions(self) -> dict[TopicPartition, tuple[str, int | None]]:
+        """Return the stores of the changelogs of tasks here, with their positions; other threads
+        may call it.
+
+        The position is None if the task runs: it is at the end.
+        """
+        layout = self.layout
+        rows: dict[TopicPartition, tuple[str, int | None]] = {}
+        for task in list(self.running):
+            rows |= {key: (store, None) for key, store in layout.changelogs(task).items()}
+        for state in (*list(self._states.values()), *self._replicas.states()):
+            positions = dict(state.positions)
+            stores = layout.changelogs(state.task)
+            rows |= {key: (stores[key], position) for key, position in positions.items()}
+        return rows
 
     def run(self) -> None:
         """Run until `stop`."""

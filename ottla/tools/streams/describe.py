@@ -16,7 +16,10 @@ from ottla.tools.output import Output, note
 
 _OFFSETS = ("application_id", "topic", "partition", "current_offset", "log_end_offset", "lag")
 _TASKS = ("application_id", "task", "dropped_records")
-_MEMBERS = ("application_id", "instance", "role", "since", "host", "application_server")
+_MEMBERS = (
+    *("application_id", "instance", "role", "since", "host", "application_server"),
+    *("active_tasks", "standby_tasks"),
+)
 
 # If an instance listens on all addresses, the request goes to its address as the broker sees it.
 _ANY_HOST = ("0.0.0.0", "[::]")  # noqa: S104
@@ -79,6 +82,10 @@ def _counted(instances: list[Instance]) -> str:
     if not instances:
         return "no instance is running; the next one resumes from these offsets"
     active = sum(instance.is_active for instance in instances)
+    tasks = sum(len(instance.tasks) for instance in instances)
+    if tasks:
+        plural = "instance" if active == 1 else "instances"
+        return f"{active} {plural}, {tasks} tasks"
     if not active:
         return f"electing the active instance ({len(instances)} running)"
     standby = len(instances) - active
@@ -86,18 +93,20 @@ def _counted(instances: list[Instance]) -> str:
 
 
 def _dropped(instances: list[Instance]) -> dict[str, int] | None:
-    """Return the active instance's dropped records by task, or None if its metrics are unavailable."""
+    """Return the dropped records of active instances by task; None if no metrics are available."""
+    dropped: dict[str, int] | None = None
     for instance in instances:
         host, _, port = instance.candidate.metrics.rpartition(":")
         if not instance.is_active or not host:
             continue
         reached = instance.client_host if host in _ANY_HOST else host
         try:
-            dropped: dict[str, int] = _read_dropped(f"{reached}:{port}")
-            return dropped
+            counts: dict[str, int] = _read_dropped(f"{reached}:{port}")
+            known = dropped or {}
+            dropped = known | {task: known.get(task, 0) + n for task, n in counts.items()}
         except (OSError, ValueError) as error:
             note(f"The metrics of {instance.candidate.metrics} cannot be read: {error}.")
-    return None
+    return dropped
 
 
 def _said_of_dropped(dropped: dict[str, int] | None) -> str:
@@ -113,4 +122,6 @@ def _member(name: str, instance: Instance) -> dict[str, Any]:
         "since": render_moment(info.since_ms),
         "host": instance.client_host,
         "application_server": info.host,
+        "active_tasks": " ".join(instance.tasks),
+        "standby_tasks": " ".join(instance.standby_tasks),
     }

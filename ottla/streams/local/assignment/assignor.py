@@ -13,10 +13,12 @@ warm-up replica has caught up joins again itself.
 import json
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from ottla.base.errors import OttlaError
 from ottla.client.group.assignors import MemberSubscription, PartitionAssignor, in_order
 from ottla.client.records import TopicPartition
+from ottla.streams.application.task_members import ASSIGNOR
 from ottla.streams.local.assignment.placement import (
     MemberPlacement,
     ReplicaSettings,
@@ -34,16 +36,18 @@ Spans = Mapping[TopicPartition, tuple[int, int]]
 class TaskAssignor(PartitionAssignor):
     """Assigns tasks and replicas."""
 
-    name = "ottla-streams"
+    name = ASSIGNOR
 
     def __init__(
         self,
         layout_of: Callable[[Mapping[str, int]], TaskLayout],
         find_spans: Callable[[Iterable[TopicPartition]], Spans],
         settings: ReplicaSettings | None = None,
+        instance: Mapping[str, Any] | None = None,
     ) -> None:
         """`find_spans` asks the brokers for the first and end offsets of changelogs. It is called
-        in the thread of the group, by the leader: no worker waits for it.
+        in the thread of the group, by the leader: no worker waits for it. `instance` has the fields
+        that the member publishes about its instance.
         """
         self.member = TaskMember()
         """The description of this member; set it before each join."""
@@ -51,6 +55,7 @@ class TaskAssignor(PartitionAssignor):
         """The replicas of this member in its last assignment."""
         self._layout_of, self._find_spans = layout_of, find_spans
         self._settings = settings or ReplicaSettings()
+        self._instance = dict(instance or {})
         self._placements: Mapping[str, MemberPlacement] = {}
 
     def user_data(self, topics: Sequence[str]) -> bytes:
@@ -63,6 +68,7 @@ class TaskAssignor(PartitionAssignor):
             "positions": {str(task): sum_ for task, sum_ in sorted(member.positions.items())},
             "process": member.process,
             "tags": dict(member.tags),
+            "instance": self._instance,
         }
         return json.dumps(document).encode()
 
@@ -98,11 +104,11 @@ class TaskAssignor(PartitionAssignor):
         }
 
     def assignment_data(self, member_id: str) -> bytes | None:
-        """Return the replicas of a member."""
+        """Return the tasks and replicas of a member."""
         row = self._placements.get(member_id, MemberPlacement())
-        if not row.standby and not row.warmup:
+        document = {kind: _texts(tasks) for kind, tasks in vars(row).items() if tasks}
+        if not document:
             return None
-        document = {"standby": _texts(row.standby), "warmup": _texts(row.warmup)}
         return json.dumps({"version": _VERSION, **document}).encode()
 
     def received(self, data: bytes | None) -> None:

@@ -168,8 +168,13 @@ class StateDatabase:
 
     def checked(self, number: int, key: bytes, stored: bytes) -> bytes:
         """Return a stored value without its checksum; StateDamaged if that is wrong."""
-        value = stored[_SUM.size :]
-        if stored[: _SUM.size] != _SUM.pack(_checksum(number, key, value)):
+        try:
+            value = stored[_SUM.size :]
+            is_right = stored[: _SUM.size] == _SUM.pack(_checksum(number, key, value))
+        except TypeError:
+            # Damage can change the type of a value, which is stored with it.
+            is_right = False
+        if not is_right:
             raise self._damaged("the checksum of an entry is wrong")
         return value
 
@@ -222,6 +227,9 @@ class StateDatabase:
             yield
         except sqlite3.Error as error:
             self._fail(error)
+        except UnicodeDecodeError as error:
+            # SQLite quotes the garbage that it has found.
+            raise self._damaged(str(error)) from error
 
     def _damaged(self, reason: str) -> StateDamaged:
         self.damage = f"{self._path}: {reason}"
@@ -256,9 +264,11 @@ def saved_positions(folder: str) -> dict[str, int]:
             row = connection.execute("SELECT value FROM meta WHERE id = 0").fetchone()
         finally:
             connection.close()
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         return {}
-    if row is None or row[0][: _SUM.size] != _SUM.pack(_checksum(0, b"", row[0][_SUM.size :])):
+    if row is None or not isinstance(row[0], bytes):
+        return {}
+    if row[0][: _SUM.size] != _SUM.pack(_checksum(0, b"", row[0][_SUM.size :])):
         return {}
     meta = row[0][_SUM.size :]
     if meta[:1] != _FORMAT:

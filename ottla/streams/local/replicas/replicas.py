@@ -3,10 +3,12 @@ far they have read.
 """
 
 import contextlib
+import logging
 import time
 from collections.abc import Iterable
 from typing import Protocol
 
+from ottla.base.errors import OttlaError
 from ottla.client.records import TopicPartition
 from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSettings
 from ottla.streams.local.disk.directory import StateDirectory
@@ -16,6 +18,7 @@ from ottla.streams.local.replicas.task_states import LogBufferPut, Spans, TaskSt
 from ottla.streams.local.state import TaskState
 from ottla.streams.model.errors import StateDamaged
 
+_log = logging.getLogger(__name__)
 # The pauses between two looks at warm-up replicas, and between two attempts to open a state.
 _LOOK_S = 1.0
 _SAVE_S = 1.0
@@ -50,6 +53,10 @@ class TaskReplicas:
     def tasks(self) -> frozenset[TaskId]:
         """The tasks that have a replica here."""
         return self._standbys.tasks
+
+    def states(self) -> list[TaskState]:
+        """Return the states of the replicas; other threads may call it."""
+        return self._standbys.states()
 
     def assign(self, placement: MemberPlacement, owned: frozenset[TaskId]) -> None:
         """Keep exactly the replicas of an assignment, except for tasks that the worker runs."""
@@ -92,7 +99,12 @@ class TaskReplicas:
     def _open(self, layout: TaskLayout, log: LogBufferPut) -> None:
         tasks = sorted(task for task in self._unopened if task in layout.inputs)
         stores = {task: layout.changelogs(task) for task in tasks}
-        spans = self._offsets.spans(key for rows in stores.values() for key in rows)
+        try:
+            spans = self._offsets.spans(key for rows in stores.values() for key in rows)
+        except OttlaError as error:
+            # The tasks of this worker do not need replicas.
+            _log.warning("Replicas are opened later, because the brokers failed: %s", error)
+            return
         for task in tasks:
             state = self._states.open(task, layout, spans, log)
             if state is not None:

@@ -35,6 +35,10 @@ class Standbys:
         """The tasks that have a state here."""
         return frozenset(self._standbys)
 
+    def states(self) -> list[TaskState]:
+        """Return the states; other threads may call it."""
+        return [row.state for row in list(self._standbys.values())]
+
     def position(self, task: TaskId) -> int:
         """Return the sum of a task's positions in its changelogs."""
         standby = self._standbys[task]

@@ -49,7 +49,7 @@ def test_stores_of_tasks_are_read_before_a_commit(ottla_cluster: Cluster) -> Non
         assert view.approximate_num_entries() == 3
         timed = app.store("counts", is_local=True, with_timestamps=True).get("a")
         assert (timed.value, timed.timestamp > 0) == (2, True)
-        with pytest.raises(StreamsError, match="nowhere cannot be read with is_local=True"):
+        with pytest.raises(StreamsError, match="there is no store nowhere"):
             app.store("nowhere", is_local=True)
 
 

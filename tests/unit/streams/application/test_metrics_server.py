@@ -18,7 +18,8 @@ from ottla.streams.application.metrics_server import MetricsServer, read_dropped
 from ottla.streams.application.progress import Progress
 from ottla.streams.kafka_streams import KafkaStreams
 
-_PROGRESS = Progress(7, 120, 3, "", 4096, 12, {"1_0": 2, "0_1": 5}, {"customers": 4})
+_TASKS = {"standby": 1, "active": 2}
+_PROGRESS = Progress(7, 120, 3, "", 4096, 12, {"1_0": 2, "0_1": 5}, {"customers": 4}, _TASKS)
 
 
 @pytest.fixture
@@ -39,6 +40,8 @@ def test_metrics_are_served_in_prometheus_text_format(address: str) -> None:
         'kafka_streams_stream_task_metrics_dropped_records_total{application_id="words",task_id="0_1"} 5',
         'kafka_streams_stream_task_metrics_dropped_records_total{application_id="words",task_id="1_0"} 2',
         'ottla_streams_misplaced_keys_total{application_id="words",topic="customers"} 4',
+        'ottla_streams_tasks{application_id="words",state="active"} 2',
+        'ottla_streams_tasks{application_id="words",state="standby"} 1',
         'ottla_streams_records_total{application_id="words"} 120',
         'ottla_streams_lag{application_id="words"} 3',
         'ottla_streams_batch{application_id="words"} 7',

@@ -3,10 +3,10 @@
 from ottla.client.records import TopicPartition
 from ottla.streams import Serdes, StreamsBuilder
 from ottla.streams.layout.layout import Application
-from ottla.streams.local import clocks
 from ottla.streams.local.layout import TaskId, task_layout
 from ottla.streams.local.running import RunningTask
 from ottla.streams.local.state import TaskState
+from ottla.streams.model import committed_times
 from ottla.streams.serdes import DefaultSerdes
 from ottla.streams.stores.ordered import open_memory
 from ottla.streams.task.task import ProducedRecord, TaskSettings, TopicRecord
@@ -93,6 +93,6 @@ def test_the_offset_of_the_first_record_that_waits_is_committed() -> None:
     run.task.process(2)
     offsets = run.task.offsets()
     assert {key: offset for key, (offset, _) in offsets.items()} == {_LEFT: 2, _RIGHT: 7}
-    assert clocks.decode(offsets[_LEFT][1])["t"] == 11
+    assert committed_times.decode(offsets[_LEFT][1])["t"] == 11
     run.task.note_committed(offsets)
     assert run.task.offsets() == {}

@@ -50,6 +50,19 @@ def _write(database: StateDatabase, batch: int) -> None:
     database.save(SavedState("these", {"log": batch}, {}, 1))
 
 
+@pytest.mark.parametrize("garbage", [b"\x80", b"\xff\x00\x01"])
+def test_damage_of_the_tables_is_noticed(killed: Path, tmp_path: Path, garbage: bytes) -> None:
+    """SQLite cannot always decode its own message about it."""
+    folder = tmp_path / "task"
+    shutil.copytree(killed / "closed", folder)
+    file = folder / FILE_NAME
+    content = file.read_bytes()
+    at = content.index(b"CREATE TABLE") + len("CREATE ")
+    file.write_bytes(content[:at] + garbage + content[at + len(garbage) :])
+    with pytest.raises(StateDamaged):
+        StateDatabase(str(folder))
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_damage_is_noticed_or_has_lost_whole_batches(killed: Path, data: st.DataObject) -> None:

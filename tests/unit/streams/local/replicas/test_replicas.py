@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
+from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.records import TopicPartition
 from ottla.streams import Serdes, StreamsBuilder
 from ottla.streams.layout.layout import Application
@@ -28,6 +29,7 @@ class Changelogs:
     def __init__(self) -> None:
         self.assigned: dict[TopicPartition, int] = {}
         self.ends = dict.fromkeys(_KEYS.values(), 0)
+        self.is_down = False
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic."""
@@ -35,6 +37,8 @@ class Changelogs:
 
     def spans(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first and the end offsets."""
+        if self.is_down:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return {key: (0, self.ends[key]) for key in keys}
 
     def add(self, starts: Mapping[TopicPartition, int]) -> None:
@@ -122,6 +126,20 @@ def test_positions_are_of_replicas_whose_tasks_others_run() -> None:
     run.serve()
     assert run.replicas.positions(_NOBODY) == {_SECOND: 7}
     assert run.replicas.positions(frozenset([_SECOND])) == {}
+
+
+def test_replicas_are_opened_later_if_the_brokers_fail() -> None:
+    """The worker, whose own tasks need no replicas, continues."""
+    run = Fixture()
+    run.replicas.assign(MemberPlacement(standby=[_FIRST]), _NOBODY)
+    run.changelogs.is_down = True
+    assert run.serve() == 0
+    assert run.replicas.tasks == frozenset()
+    run.changelogs.is_down = False
+    # The group is joined again; otherwise the next attempt follows after a second.
+    run.replicas.assign(MemberPlacement(standby=[_FIRST]), _NOBODY)
+    run.serve()
+    assert run.replicas.tasks == {_FIRST}
 
 
 def test_a_warm_up_replica_reports_once_that_it_has_caught_up() -> None:
