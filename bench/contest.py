@@ -184,7 +184,7 @@ class Contest:
 
     def fetch(self) -> Figures:
         """Fetch 1 MB of each of one and six partitions, 60 KB, and one record."""
-        figures = self._fetch_of_one_record()
+        figures = self._fetch_of_one_record() | self._fetch_between_entries()
         for partitions in (1, 6):
             topic = self._filled(partitions)
             title = f"fetch 1 MB, {partitions} partition{'s' if partitions > 1 else ''}"
@@ -207,6 +207,25 @@ class Contest:
         for version in (4, 11, 12):
             words = ("--max-bytes", 1, "--version", version)
             figures |= self._costed(f"fetch one record v{version}", "fetch", topic, *words)
+        self.topics.delete(topic)
+        return figures
+
+    def _fetch_between_entries(self) -> Figures:
+        """Fetch single batches of 170 B whose offset has an entry of the index, and others.
+
+        An entry covers 4 KB, 24 of these batches.
+        """
+        figures: Figures = {}
+        topic = self.topics.create(1)
+        self._load("produce", topic, "--value-bytes", 100, "--depth", 5, "--seconds", 1)
+        for version in (4, 11, 12):
+            for offset in (0, 5, 5000):
+                words = ("--max-bytes", 1, "--version", version, "--offset", offset)
+                title = f"fetch offset {offset} v{version}"
+                figures |= self._costed(title, "fetch", topic, *words)
+            alone = figures[f"fetch offset 0 v{version} CPU"]
+            behind = max(figures[f"fetch offset {offset} v{version} CPU"] for offset in (5, 5000))
+            figures[f"fetch v{version}, CPU behind an entry to at an entry"] = behind / alone
         self.topics.delete(topic)
         return figures
 

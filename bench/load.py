@@ -246,6 +246,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1)
     parser.add_argument("--value-bytes", type=int, default=100)
     parser.add_argument("--max-bytes", type=int, default=1 << 20)
+    parser.add_argument("--offset", type=int, default=0, help="of fetches")
     parser.add_argument("--version", type=int, default=0, help="of the request; 0: the default")
     parser.add_argument(
         "--user", default="", help="log in with PLAIN; the password follows a colon"
@@ -259,9 +260,8 @@ def main() -> None:
             requests.append(produce_request(options.topic, partition, *size, version))
         elif options.kind == "fetch":
             version = options.version or FETCH_VERSION
-            everything = range(options.partitions)
-            request = fetch_request(options.topic, everything, options.max_bytes, version=version)
-            requests.append(request)
+            place = (range(options.partitions), options.max_bytes, options.offset)
+            requests.append(fetch_request(options.topic, *place, version))
         else:
             requests.append(metadata_request(options.topic.split(",")))
     program = compiled("generator.c")

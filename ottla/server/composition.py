@@ -337,7 +337,9 @@ class Composition(NamedTuple):
             configs=settings.configs,
             features=settings.features,
             fetch_sessions=FetchSessions(sessions_max, clock=self.clock, rng=self.rng),
-            follower_sessions=FetchSessions(_FOLLOWER_SESSIONS_MAX, clock=self.clock, rng=self.rng),
+            follower_sessions=FetchSessions(
+                _FOLLOWER_SESSIONS_MAX, clock=self.clock, rng=self.rng, drops_idle=True
+            ),
             isr_updates=membership.isr_updates,
             isr_changes=membership.isr_changes,
             heavy_batches=HeavyBatches(

@@ -1,10 +1,12 @@
 """The parts of the dispatcher that the fast paths of single APIs use."""
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from ottla.base.buffers import Part
 from ottla.net.connection import Connection, Reply
+from ottla.replication.partition import Partition
 from ottla.wire.templates import Encode
 
 
@@ -55,6 +57,17 @@ class Shortcut(Protocol):
     def learn(self, frame: memoryview, position: int, request: Any, response: Any) -> None:
         """Remember a request and the response of the handler; None if its response is deferred."""
         ...
+
+
+def weak_target(
+    partition: Partition, known: dict[Any, Any], key: object
+) -> Callable[[], Partition | None]:
+    """Return a weak reference for the entry `key` of `known`, which goes with the partition.
+
+    A deleted partition must be freed, and clusters that create topics all the time would keep the
+    entries of all of them.
+    """
+    return weakref.ref(partition, lambda _: known.pop(key, None))
 
 
 def send_late(reply: Reply, parts: Callable[[], Sequence[Part]], failure: str) -> None:

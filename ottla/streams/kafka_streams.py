@@ -10,10 +10,10 @@ standbys (election.py); with engine="local" they share the tasks (local/). Store
 their changelogs (store_views.py): the writes of a micro-batch are visible about ten milliseconds
 after its commit.
 
-Not done: `pause` and `resume` (close the application; it resumes from its checkpoint),
-`addStreamThread` and `removeStreamThread` (Spark's `master` sets the number of cores), `cleanUp`
-(`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance has all keys),
-`HostInfo` (`StreamsMetadata.host` is the value of `application_server`), `StreamsMetrics`
+Not done: `pause` and `resume` on Spark (close the application; it resumes from its checkpoint),
+`addStreamThread` and `removeStreamThread` (Spark's `master` sets the number of cores), `cleanUp` on
+Spark (`ottla streams reset`), `queryMetadataForKey` and `KeyQueryMetadata` (every instance has all
+keys), `HostInfo` (`StreamsMetadata.host` is the value of `application_server`), `StreamsMetrics`
 (`metrics` has dropped records), `metadataForLocalThreads` (`ThreadMetadata`, `TaskMetadata`) and
 `allLocalStorePartitionLags` (`LagInfo`): `progress()` returns rate and lag, Spark's UI has the
 rest. `setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`: state
@@ -36,6 +36,7 @@ from ottla.base.loading import deferred
 from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.raw.consumer import ConsumedRecord
+from ottla.streams.application.active_driver import ActiveDriver
 from ottla.streams.application.election import Candidate, Election, ElectionSettings
 from ottla.streams.application.instance import (
     AlwaysActive,
@@ -49,7 +50,7 @@ from ottla.streams.application.progress import Progress, ProgressLine
 from ottla.streams.application.published_topology import encode_topology
 from ottla.streams.application.states import State, StateListener, StateMachine
 from ottla.streams.application.topic_checks import check_topics
-from ottla.streams.local.engine import LocalEngine, LocalSettings
+from ottla.streams.local.engine import LocalEngine, local_settings
 from ottla.streams.model.errors import StreamsError, TopologyError
 from ottla.streams.model.names import changelog_name
 from ottla.streams.model.spelling import SnakeCase
@@ -67,7 +68,8 @@ from ottla.streams.settings.application import (
     known_options,
     read_settings,
 )
-from ottla.streams.settings.config import LOCAL, keywords
+from ottla.streams.settings.config import keywords
+from ottla.streams.settings.foreign_options import LOCAL, SPARK
 from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.task.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import Task, TaskSettings, TopicRecord
@@ -118,8 +120,10 @@ class KafkaStreams(SnakeCase):
         Options are keyword arguments (see `AppSettings`) or a mapping with Kafka's names
         (config.py).
         """
-        check_names(options)
-        named = {**keywords(config, known_options()), **options}
+        engine_name = options.get("engine", (config or {}).get("engine", SPARK))
+        check_names(options, engine_name)
+        selected = {**(config or {}), "engine": engine_name}
+        named = {**keywords(selected, known_options()), **options}
         application_id = application_id or named.pop("application_id", "")
         bootstrap_servers = bootstrap_servers or named.pop("bootstrap_servers", "")
         if not application_id or not bootstrap_servers:
@@ -132,7 +136,7 @@ class KafkaStreams(SnakeCase):
         self._instance_id = str(uuid.uuid4())
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
         self._lock = threading.Lock()
-        engine = self._engine()
+        self._runs_on = engine = self._engine()
         self._instance = Instance(application_id, self._states, engine)
         if isinstance(engine, LocalEngine):
             engine.on_change = self._instance.wake
@@ -152,7 +156,7 @@ class KafkaStreams(SnakeCase):
             ),
             self._instance.wake,
         )
-        self._elector = AlwaysActive() if settings.engine == LOCAL else _Elector(self._election)
+        self._elector = AlwaysActive() if settings.engine == LOCAL else ActiveDriver(self._election)
         self._metrics_server = (
             MetricsServer(settings.metrics_listener, application_id, self._instance.progress)
             if settings.metrics_listener
@@ -168,16 +172,7 @@ class KafkaStreams(SnakeCase):
             return LocalEngine(
                 self._topology,
                 _task_settings(self.application_id, settings),
-                LocalSettings(
-                    self._access,
-                    settings.is_exactly_once,
-                    settings.commit_interval_ms,
-                    settings.session_timeout_ms,
-                    settings.heartbeat_interval_ms,
-                    max_task_idle_ms=settings.max_task_idle_ms,
-                    workers=settings.num_stream_threads or 1,
-                    replication_factor=settings.replication_factor,
-                ),
+                local_settings(self._access, settings, self.application_id),
             )
         check_spark(settings)
         if find_spec("pyspark") is None:
@@ -334,6 +329,17 @@ class KafkaStreams(SnakeCase):
             self._states.move(State.NOT_RUNNING)
         return self._instance.stop(timeout_s)
 
+    def clean_up(self) -> None:
+        """Delete the local engine's state on disk; the next start restores it from the changelogs.
+
+        Other instances that run on this machine keep theirs. Spark's checkpoint is deleted by
+        `ottla streams reset`. Raises StreamsError if this instance runs.
+        """
+        if self.state not in (State.CREATED, State.NOT_RUNNING, State.ERROR):
+            raise StreamsError(f"clean_up() needs a closed application: it is {self.state.name}")
+        if isinstance(self._runs_on, LocalEngine):
+            self._runs_on.clean_up()
+
     def await_running(self, timeout_s: float = 60.0) -> None:
         """Wait until the state is RUNNING.
 
@@ -430,22 +436,28 @@ class KafkaStreams(SnakeCase):
         *,
         with_timestamps: bool = False,
         timeout_s: float = 60.0,
+        is_local: bool = False,
     ) -> Any:
         """Return a read-only view of a store: get, range and all; fetch and fetch_all for windows.
 
         `name` is the store's name or Kafka's StoreQueryParameters. The first call waits until the
         changelog has been read to its end, at most `timeout_s` seconds. Later calls return
-        immediately.
+        immediately. With `is_local` the local engine reads the stores of this instance's tasks,
+        also uncommitted changes; a read raises InvalidStateStoreError while its task moves.
 
         Raises StreamsError if the store does not exist (with the names of all stores), if it has no
         changelog, or after a timeout.
         """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
-            full_view = self.store(name.store_name, with_timestamps=timed, timeout_s=timeout_s)
+            full_view = self.store(
+                name.store_name, with_timestamps=timed, timeout_s=timeout_s, is_local=is_local
+            )
             return name.narrow(full_view)
         deadline = time.monotonic() + timeout_s
         self.await_running(timeout_s)
+        if is_local:
+            return self._local_view(name, with_timestamps=with_timestamps)
         with self._lock:
             key = name, with_timestamps
             if key not in self._views:
@@ -458,6 +470,28 @@ class KafkaStreams(SnakeCase):
         """Query a store (KIP-796, queries.py). Waits as `store` does."""
         view = self.store(request.store_name, timeout_s=timeout_s)
         return request.answer(view, is_global=request.store_name in self._topology.global_stores)
+
+    def _local_view(self, name: str, *, with_timestamps: bool) -> StoreView:
+        engine, builder = self._runs_on, self._topology.stores.get(name)
+        if not isinstance(engine, LocalEngine) or builder is None:
+            raise StreamsError(
+                f"store {name} cannot be read with is_local=True: this needs a store of tasks, and "
+                "engine='local'"
+            )
+        return view_of(builder, engine.stores(name), with_timestamps=with_timestamps)
+
+    def pause(self) -> None:
+        """Stop processing until `resume`; the tasks stay assigned (KIP-834; local engine only)."""
+        self._set_paused(is_paused=True)
+
+    def resume(self) -> None:
+        """Continue to process after `pause`."""
+        self._set_paused(is_paused=False)
+
+    def _set_paused(self, *, is_paused: bool) -> None:
+        if not isinstance(self._runs_on, LocalEngine):
+            raise StreamsError("pause() and resume() need engine='local'; on Spark close the app")
+        self._runs_on.set_paused(is_paused=is_paused)
 
     def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
         topology = self._topology
@@ -521,43 +555,6 @@ class KafkaStreams(SnakeCase):
     def _partitions(self, topic: str) -> int:
         with self._access.brokers(client_id=self.application_id) as brokers:
             return len(brokers.retry(lambda: brokers.topic(topic)).partitions)
-
-
-class _Elector:
-    """The election, as an Instance uses it."""
-
-    def __init__(self, election: Election) -> None:
-        self._election = election
-        self.start = election.start
-        self.stop = election.stop
-        self.ask_shutdown = election.ask_shutdown
-
-    @property
-    def is_active(self) -> bool:
-        return self._election.is_active
-
-    @property
-    def confirmed_at(self) -> float:
-        return self._election.confirmed_at
-
-    @property
-    def is_decided(self) -> bool:
-        return self._election.result is not None
-
-    @property
-    def is_shutdown(self) -> bool:
-        result = self._election.result
-        return result is not None and result.is_shutdown
-
-    @property
-    def error(self) -> Exception | None:
-        return self._election.error
-
-    @property
-    def instances(self) -> tuple[str, tuple[Candidate, ...]]:
-        """The id of the active instance, and all instances."""
-        result = self._election.result
-        return ("", ()) if result is None else (result.active, result.instances)
 
 
 def _task_settings(application_id: str, settings: AppSettings) -> TaskSettings:

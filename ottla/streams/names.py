@@ -23,6 +23,7 @@ from ottla.streams.dsl.stream_operators import BranchedKStream
 from ottla.streams.expressions.columns import Column, coalesce, col, lit, struct, when
 from ottla.streams.model.errors import (
     DeserializationError,
+    InvalidStateStoreError,
     SerializationError,
     StreamsError,
     TopologyError,
@@ -112,7 +113,7 @@ from ottla.streams.settings.handlers import (
     LogAndFailExceptionHandler,
     LogAndFailProcessingExceptionHandler,
 )
-from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.stores.builders import StoreBuilder, StoreType
 from ottla.streams.stores.iterators import KeyValueIterator
 from ottla.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
 from ottla.streams.stores.named import Stores
@@ -147,6 +148,7 @@ __all__ = [
     "FixedKeyRecord",
     "GlobalKTable",
     "Grouped",
+    "InvalidStateStoreError",
     "JoinWindows",
     "Joined",
     "KGroupedStream",
@@ -195,6 +197,7 @@ __all__ = [
     "StateQueryResult",
     "StoreBuilder",
     "StoreQueryParameters",
+    "StoreType",
     "Stores",
     "StreamJoined",
     "StreamPartitioner",

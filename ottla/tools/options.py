@@ -68,6 +68,14 @@ explain = click.option(
 # The largest numbers of partitions, brokers and replicas that a request can contain.
 INT16_MAX, INT32_MAX = 2**15 - 1, 2**31 - 1
 number_of_partition = click.IntRange(min=0, max=INT32_MAX)
+file_engine = click.option(
+    "--engine",
+    type=click.Choice(["process", "spark"]),
+    default="process",
+    show_default=True,
+    help="Read and write files in this process, or with Spark on all cores: for very large topics "
+    "and for files at addresses such as s3a://….",
+)
 yes = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 

@@ -17,7 +17,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.base.loading import deferred, deferred_module
 from ottla.client.admin import topics
 from ottla.client.brokers import Brokers
@@ -57,6 +57,11 @@ _WARNING = (
     "achieved). If you prefer to make this switch in advance of that release add the following to "
     "the corresponding config: 'partition.assignment.strategy="
     "org.apache.kafka.clients.consumer.RoundRobinAssignor'"
+)
+# The source may have batches that fit only because they are compressed.
+_TOO_LARGE = (
+    "Set compression.type in the file of --producer.config, as the producers of the source do, or "
+    "raise max.message.bytes of the topic on the target."
 )
 _METADATA_MAX_AGE_MS = "10000"
 _REFRESH_MIN_MS = 100
@@ -126,7 +131,8 @@ def run(options: Options) -> int:
         check_options(Role.CONSUMER, consumer)
         return _mirror_topics(options, consumer, producer)
     except OttlaError as error:
-        err(str(error))
+        is_too_large = isinstance(error, ApiError) and error.code is ErrorCode.MESSAGE_TOO_LARGE
+        err(f"{error} {_TOO_LARGE}" if is_too_large else str(error))
         return 1
 
 

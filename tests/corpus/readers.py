@@ -22,6 +22,7 @@ from ottla.client.topic_view import TopicView
 from ottla.console.model.messages.browsing import BrowseRequest, tail
 from ottla.console.model.messages.decoding import Format
 from ottla.console.model.messages.statistics import read_statistics
+from tests.corpus.files import FILE_READS
 from tests.corpus.judges import Reading
 from tests.corpus.lags import lags
 from tests.corpus.setting import PARTITIONS, Setting
@@ -443,4 +444,5 @@ READS: Mapping[str, Callable[[Setting, str, Rows], Pair]] = {
     "console SQL": sql,
     "console statistics": statistics,
     "lag in records and seconds": lags,
+    **FILE_READS,
 }

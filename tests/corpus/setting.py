@@ -15,7 +15,7 @@ PARTITIONS = {"corpus-times": 2, "corpus-empty": 3, "corpus-wide": 200}
 
 @dataclass(frozen=True)
 class Setting:
-    """What readers need."""
+    """A cluster with the corpus, and the readers that are open on it."""
 
     cluster: Cluster
     connection: ClusterConnection

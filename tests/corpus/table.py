@@ -44,6 +44,10 @@ _CUT = (
     "the page has the first million characters, says so, and leads to the whole value",
 )
 _BODY = ("said", "a request has 4 MiB at most, and a larger one is refused with this limit")
+_TIMES_OF_SOURCE = ("said", "the copy has the times of its source: docs/pipelines.md")
+_NO_HEADERS = {
+    "corpus-values": ("said", "CSV has no headers, and the export says how many records lose them")
+}
 
 READERS = (
     Row("ottla consume -f", "partition, offset, time, lengths, key, value, headers"),
@@ -80,12 +84,10 @@ READERS = (
         "lag in records and seconds",
         "records by partition (console, command, metrics), time of the first unread record",
     ),
-    Row(
-        "ottla log dump",
-        "—",
-        {"*": ("open", "reads files: compared with Kafka's own dump instead")},
-    ),
-    Row("ottla topic export", "—", {"*": ("open", "runs on Spark")}),
+    Row("ottla log dump", "JSON, of all records that the files have; base64 beside ambiguous text"),
+    Row("ottla topic export --format csv", "text, or base64 with --bytes, in DuckDB", _NO_HEADERS),
+    Row("ottla topic export --format json", "text, or base64 with --bytes"),
+    Row("ottla topic export --format parquet", "text, or bytes with --bytes, in pyarrow"),
     Row("Spark source, pipeline sources", "—", {"*": ("open", "runs on Spark")}),
 )
 WRITERS = (
@@ -114,8 +116,20 @@ WRITERS = (
         },
     ),
     Row("ottla produce", "value, one file for each record"),
-    Row("kafka-mirror-maker", "—", {"*": ("open", "shares the loop of ottla topic copy")}),
-    Row("ottla topic load", "—", {"*": ("open", "runs on Spark")}),
+    Row(
+        "kafka-mirror-maker",
+        "everything but the offset",
+        {
+            "corpus-append-time": _TIMES_OF_SOURCE,
+            "corpus-sizes": (
+                "said",
+                "records that fit only if compressed need compression.type in producer.config",
+            ),
+        },
+    ),
+    Row("ottla topic load --format csv", "exported files: all but offset and headers", _NO_HEADERS),
+    Row("ottla topic load --format json", "exported files: everything but the offset"),
+    Row("ottla topic load --format parquet", "exported files: everything but the offset"),
     Row("pipeline sinks, Spark sink, serdes", "—", {"*": ("open", "runs on Spark")}),
 )
 

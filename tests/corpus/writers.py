@@ -14,6 +14,7 @@ from ottla.console.model.messages.browsing import read_message
 from ottla.console.model.producing import produce
 from ottla.console.pages.topics.produce_form import AGAIN_MAX_BYTES, fields_of, read_form
 from ottla.console.web.routes import MAX_BODY_BYTES
+from tests.corpus.files import FILE_WRITES
 from tests.corpus.judges import Reading
 from tests.corpus.setting import PARTITIONS, Setting
 
@@ -129,4 +130,5 @@ WRITES: Mapping[
     "REST produce": (rest_produce, content),
     "console send again": (send_again, content),
     "ottla produce": (produce_files, value_only),
+    **FILE_WRITES,
 }

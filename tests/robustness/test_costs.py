@@ -78,7 +78,7 @@ APIS = sorted(
 
 
 class Outcome(NamedTuple):
-    """What one request did to a broker."""
+    """The effects of one request on a broker."""
 
     reading: Reading
     seconds: float

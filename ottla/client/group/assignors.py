@@ -64,6 +64,16 @@ class PartitionAssignor(ABC):
         """
         return self.assign({topic: len(rows) for topic, rows in racks.items()}, members)
 
+    def assignment_data(self, member_id: str) -> bytes | None:
+        """Return bytes for a member, which receives them with the partitions of the last `assign`."""
+        return None
+
+    def received(self, data: bytes | None) -> None:
+        """Note the bytes that the leader's assignor has sent to this member; by default, ignore
+        them.
+        """
+        return
+
     def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
         """Note the partitions of this member in a generation of the group; by default, do nothing."""
         return

@@ -103,11 +103,13 @@ class ClassicMember:
             self.racks = partition_racks(sorted(subscribed or topics))
             if not joined.skip_assignment:
                 assignments = assignor.assign_near(self.racks, members)
-        synced = self._ask_slowly(self._sync_request(assignor.name, assignments), SyncGroupResponse)
+        synced = self._ask_slowly(self._sync_request(assignor, assignments), SyncGroupResponse)
         if self._noted(synced.error_code) is not Verdict.FINE:
             return None
-        rows = consumer_protocol.decode_assignment(synced.assignment).assigned_partitions
+        assignment = consumer_protocol.decode_assignment(synced.assignment)
+        rows, data = assignment.assigned_partitions, assignment.user_data
         mine = [TopicPartition(*key) for key in consumer_protocol.ungrouped(rows)]
+        assignor.received(None if data is None else bytes(data))
         assignor.assigned(mine, self.generation)
         return mine
 
@@ -178,7 +180,7 @@ class ClassicMember:
         )
 
     def _sync_request(
-        self, name: str, assignments: Mapping[str, Sequence[tuple[str, int]]]
+        self, assignor: PartitionAssignor, assignments: Mapping[str, Sequence[tuple[str, int]]]
     ) -> SyncGroupRequest:
         return SyncGroupRequest(
             group_id=self._settings.group_id,
@@ -186,9 +188,12 @@ class ClassicMember:
             member_id=self.id,
             group_instance_id=self._settings.instance_id,
             protocol_type=consumer_protocol.PROTOCOL_TYPE,
-            protocol_name=name,
+            protocol_name=assignor.name,
             assignments=[
-                SyncGroupRequestAssignment(member_id=member_id, assignment=_encoded(partitions))
+                SyncGroupRequestAssignment(
+                    member_id=member_id,
+                    assignment=_encoded(partitions, assignor.assignment_data(member_id)),
+                )
                 for member_id, partitions in assignments.items()
             ],
         )
@@ -243,8 +248,8 @@ def _subscription_of(metadata: bytes, instance_id: str | None) -> MemberSubscrip
     )
 
 
-def _encoded(partitions: Sequence[tuple[str, int]]) -> bytes:
+def _encoded(partitions: Sequence[tuple[str, int]], user_data: bytes | None) -> bytes:
     assignment = consumer_protocol.ConsumerProtocolAssignment(
-        assigned_partitions=consumer_protocol.grouped(partitions)
+        assigned_partitions=consumer_protocol.grouped(partitions), user_data=user_data
     )
     return consumer_protocol.encode_assignment(assignment, 1)

@@ -106,17 +106,19 @@ def handle(
     replica, broker_epoch = replica_of(request)
     if not context.is_from_broker(replica):
         return refused()
+    sessions = context.broker.follower_sessions
     try:
-        plan = context.broker.follower_sessions.begin(request, context.api_version)
+        plan = sessions.begin(request, context.api_version)
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
     fetch = FollowerFetch(context, request, plan)
     partitions = plan.partitions
     if len(partitions) > PARTITIONS_AT_ONCE:
         work = _read_in_slices(fetch, list(partitions), broker_epoch)
-        return context.broker.tasks.spawn(work, "fetch of a follower of many partitions")
+        task = context.broker.tasks.spawn(work, "fetch of a follower of many partitions")
+        return sessions.ended_with(plan, task)
     fetch.note_positions(partitions, broker_epoch)
-    return fetch.settle(fetch.read(partitions))
+    return sessions.ended_with(plan, fetch.settle(fetch.read(partitions)))
 
 
 async def _read_in_slices(
@@ -168,8 +170,9 @@ class FollowerFetch:
         self._request = request
         self._plan = plan
         self._replica = replica_of(request)[0]
-        # The partitions whose positions could not be noted.
-        self._refused: dict[PartitionFetch, ApiError] = {}
+        # The partitions whose positions could not be noted. An exception would keep its frames, and
+        # thus this object, until the next full collection.
+        self._refused: dict[PartitionFetch, ErrorCode] = {}
         # While the fetch waits: the partitions that it has read, those that have changed since,
         # those with too few bytes, and the results of those that have nothing until they change.
         self._fetches: dict[Watched, PartitionFetch] = {}
@@ -208,7 +211,7 @@ class FollowerFetch:
                 )
                 isr_updates.follower_fetched(partition, replica)
             except ApiError as error:
-                self._refused[fetch] = error
+                self._refused[fetch] = error.code
 
     def read(
         self,
@@ -230,7 +233,7 @@ class FollowerFetch:
         def read_one(fetch: PartitionFetch, max_bytes: int, at_least_one: bool) -> PartitionRead:
             refused = self._refused.get(fetch)
             if refused is not None:
-                raise refused
+                raise ApiError(refused)
             partition = self._find(fetch)
             result = _without_records(partition, fetch)
             if result.diverging_epoch is not None:

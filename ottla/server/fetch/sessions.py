@@ -5,8 +5,9 @@ and the ones that the response has to include. No I/O; times are in seconds. Fol
 kafka.server.FetchSession and FetchSessionCache.
 """
 
+import asyncio
 from collections.abc import Collection, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.base.clock import Clock
 from ottla.base.errors import ApiError, ErrorCode
@@ -40,6 +41,7 @@ _NO_PREFERENCE = -1
 _FULL_PASS_SECONDS = 5.0
 
 Key = tuple[str | bytes, int]
+ResponseT = TypeVar("ResponseT")
 
 
 class PartitionFetch:
@@ -343,10 +345,15 @@ class FetchPlan:
 
 
 class FetchSessions:
-    """The sessions of one broker, at most `slots_max` (max.incremental.fetch.session.cache.slots)."""
+    """The sessions of one broker, at most `slots_max` (max.incremental.fetch.session.cache.slots).
 
-    def __init__(self, slots_max: int, *, clock: Clock, rng: Rng) -> None:
+    With `drops_idle`, a session that was idle for two minutes is evicted before the cache is full:
+    a follower fetches several times per second, and its session has many partitions.
+    """
+
+    def __init__(self, slots_max: int, *, clock: Clock, rng: Rng, drops_idle: bool = False) -> None:
         self.slots_max = slots_max
+        self._drops_idle = drops_idle
         self.evictions_count = 0
         self._clock = clock
         self._rng = rng
@@ -389,6 +396,23 @@ class FetchSessions:
             session.full_pass_at = session.used_at
             session.read_all_next()
         return FetchPlan((), session, is_incremental=True)
+
+    def ended_with(
+        self, plan: FetchPlan, response: ResponseT | asyncio.Future[ResponseT]
+    ) -> ResponseT | asyncio.Future[ResponseT]:
+        """Return the response; if it is cancelled, because the connection of a fetch that waits is
+        lost, the new session of `plan` is closed: the client has not learned its id.
+        """
+        session = plan.session
+        if session is None or plan.is_incremental or not isinstance(response, asyncio.Future):
+            return response
+
+        def close_if_lost(done: asyncio.Future[ResponseT]) -> None:
+            if done.cancelled():
+                self._close(session.id)
+
+        response.add_done_callback(close_if_lost)
+        return response
 
     def find_single(self, session_id: int, epoch: int, key: Key) -> Session | None:
         """Return the session that a request continues, if `key` is its only partition."""
@@ -458,14 +482,14 @@ class FetchSessions:
 
     def _make_room(self, partitions_count: int, now: float) -> bool:
         """Evict an idle session, otherwise a smaller one that is old enough."""
-        if len(self._sessions) < self.slots_max:
-            return True
+        is_full = len(self._sessions) >= self.slots_max
         oldest = next(iter(self._sessions.values()), None)
-        if oldest is None:
-            return False
-        if now - oldest.used_at > EVICTION_SECONDS:
+        may_evict = is_full or self._drops_idle
+        if oldest is not None and may_evict and now - oldest.used_at > EVICTION_SECONDS:
             self._evict(oldest)
             return True
+        if oldest is None or not is_full:
+            return not is_full
         smallest = min(self._sessions.values(), key=lambda session: len(session.partitions))
         is_old = now - smallest.created_at > EVICTION_SECONDS
         if is_old and len(smallest.partitions) < partitions_count:

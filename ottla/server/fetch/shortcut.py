@@ -11,9 +11,8 @@ the handler: `Partition.fetch`, `ottla.server.fetch.reading`, `AwaitedBytes`.
 """
 
 import asyncio
-import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.base.buffers import Buffer, Part
 from ottla.base.errors import ApiError
@@ -37,7 +36,7 @@ from ottla.server.fetch.reading import (
 from ottla.server.fetch.response import respond
 from ottla.server.fetch.sessions import NO_EPOCH as NO_SESSION_EPOCH
 from ottla.server.fetch.sessions import NO_SESSION, FetchPlan, Key, PartitionFetch, Session
-from ottla.server.shortcuts import RouteParts, send_late
+from ottla.server.shortcuts import RouteParts, send_late, weak_target
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from ottla.wire.templates import FetchLayout, Fill, fetch_template
 
@@ -53,8 +52,7 @@ _KNOWN_MAX = 10_000
 class Known(NamedTuple):
     """The meaning of the bytes around the offset, and the templates of the response."""
 
-    # A weak reference, because a deleted partition must be freed. A replica that was replaced
-    # serves no fetch any more.
+    # A weak reference. A replica that was replaced serves no fetch any more.
     find: Callable[[], Partition | None]
     topic: str
     topic_id: bytes
@@ -240,8 +238,10 @@ class FetchShortcut:
         if len(self._known) + len(self._variants) >= _KNOWN_MAX:
             self._known.clear()
             self._variants.clear()
-        known = Known(
-            weakref.ref(partition),
+        table: dict[Any, Known] = self._variants if is_variant else self._known
+        entry = (key, rest) if is_variant else key
+        table[entry] = Known(
+            weak_target(partition, table, entry),
             topic.topic,
             topic.topic_id,
             requested.partition,
@@ -251,10 +251,6 @@ class FetchShortcut:
             (fills[0], fills[1]),
             end,
         )
-        if is_variant:
-            self._variants[key, rest] = known
-        else:
-            self._known[key] = known
 
 
 def known_parts(

@@ -54,8 +54,9 @@ def handle(
     """Answer at once if there are enough bytes, an error or no partitions; otherwise wait."""
     if followers.replica_of(request)[0] > followers.NO_REPLICA:
         return followers.handle(context, request)
+    sessions = context.broker.fetch_sessions
     try:
-        plan = context.broker.fetch_sessions.begin(request, context.api_version)
+        plan = sessions.begin(request, context.api_version)
     except ApiError as error:
         return FetchResponse(error_code=int(error.code))
     if plan.session is not None:
@@ -64,8 +65,11 @@ def handle(
     if len(partitions) > PARTITIONS_AT_ONCE:
         work = _read_in_slices(context, request, plan)
         work = counted(work, context.usage, context.broker.clock)
-        return context.broker.tasks.spawn(work, "fetch of many partitions")
-    return _settle(context, request, plan, read(context, request, partitions))
+        task = context.broker.tasks.spawn(work, "fetch of many partitions")
+        return sessions.ended_with(plan, task)
+    return sessions.ended_with(
+        plan, _settle(context, request, plan, read(context, request, partitions))
+    )
 
 
 async def _read_in_slices(

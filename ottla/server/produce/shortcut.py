@@ -10,7 +10,6 @@ is accepted, and when it is acknowledged, is decided by the partition, as for th
 """
 
 import struct
-import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -22,7 +21,7 @@ from ottla.replication.acknowledgement import AwaitedAcknowledgement
 from ottla.replication.partition import ACKS_ALL, Partition
 from ottla.server.produce.admission import ProduceBroker
 from ottla.server.produce.appending import FIRST_VERSION_WITH_ZSTD, settle
-from ottla.server.shortcuts import RouteParts
+from ottla.server.shortcuts import RouteParts, weak_target
 from ottla.storage.log.validation import AppendInfo
 from ottla.wire.messages.produce import (
     PartitionProduceResponse,
@@ -47,8 +46,7 @@ _INT32 = struct.Struct(">i")
 class _Known(NamedTuple):
     """The meaning of the bytes before the records, and the template of the response."""
 
-    # A weak reference, because a deleted partition must be freed. A replica that was replaced is no
-    # leader any more.
+    # A weak reference. A replica that was replaced is no leader any more.
     find: Callable[[], Partition | None]
     acks: int
     timeout_seconds: float
@@ -211,7 +209,7 @@ class ProduceShortcut:
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
         self._known[key] = _Known(
-            weakref.ref(target),
+            weak_target(target, self._known, key),
             request.acks,
             request.timeout_ms / 1000,
             produce_template(topic.name, topic.topic_id, index, self._encode),

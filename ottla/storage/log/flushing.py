@@ -85,12 +85,9 @@ class Durability:
 
     __slots__ = ("_log", "flush_state")
 
-    def __init__(self, log: LogState, *, has_durable_names: bool) -> None:
+    def __init__(self, log: LogState, flush_state: FlushState) -> None:
         self._log = log
-        log_directory = log.dependencies.log_directory
-        self.flush_state = FlushState(log.files, log.clock, log.directory, log_directory)
-        if has_durable_names:
-            self.flush_state.unsynced.clear()
+        self.flush_state = flush_state
 
     def flush(self) -> None:
         """Make every record durable, and the files that are needed to find it."""

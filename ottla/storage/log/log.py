@@ -21,7 +21,7 @@ from ottla.storage.files.txn_index import AbortedTransaction
 from ottla.storage.log import producers, validation
 from ottla.storage.log.deletion import Deletion
 from ottla.storage.log.fetched import FetchedRecords
-from ottla.storage.log.flushing import Durability
+from ottla.storage.log.flushing import Durability, FlushState
 from ottla.storage.log.recovery import LoadedLog
 from ottla.storage.log.rolling import Rolling
 from ottla.storage.log.state import LogState
@@ -40,6 +40,8 @@ class Log(LogState):
 
     It appends and reads; `rolling`, `durability`, `truncation` and `deletion` are its other parts.
     It extends the state that these parts share, so that appends and reads use plain attributes.
+    The parts are made when they are needed: a log that keeps objects which refer to it is garbage
+    until the next full collection, and a broker that deletes topics all the time has few of them.
     """
 
     def __init__(
@@ -52,10 +54,30 @@ class Log(LogState):
         dependencies: Dependencies,
     ) -> None:
         super().__init__(topic, partition, topic_id, config, loaded, dependencies)
-        self.durability = Durability(self, has_durable_names=loaded.has_durable_names)
-        self.rolling = Rolling(self, self.durability)
-        self.truncation = Truncation(self, self.durability, self.rolling)
-        self.deletion = Deletion(self, self.rolling, self.truncation)
+        log_directory = dependencies.log_directory
+        self._flush_state = FlushState(self.files, self.clock, self.directory, log_directory)
+        if loaded.has_durable_names:
+            self._flush_state.unsynced.clear()
+
+    @property
+    def durability(self) -> Durability:
+        """The flushes of the log."""
+        return Durability(self, self._flush_state)
+
+    @property
+    def rolling(self) -> Rolling:
+        """The beginning and the removal of segments."""
+        return Rolling(self, self.durability)
+
+    @property
+    def truncation(self) -> Truncation:
+        """The operations that change the range of offsets."""
+        return Truncation(self, self.durability, self.rolling)
+
+    @property
+    def deletion(self) -> Deletion:
+        """The removal of segments that are too old or that were compacted."""
+        return Deletion(self, self.rolling, self.truncation)
 
     # Appending
 
@@ -293,7 +315,7 @@ class Log(LogState):
         """Move the log to another folder of the same device: only names change, files stay open."""
         with self.disk():
             self.files.rename(self.directory, directory)
-        self.durability.flush_state.renamed(directory)
+        self._flush_state.renamed(directory)
         self.directory = directory
         self.all_segments.move_to(directory)
 

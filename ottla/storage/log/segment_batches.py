@@ -21,6 +21,8 @@ from ottla.wire.records.batch import HEADER_SIZE, BatchHeader
 # Batches at the end of the segment whose exact position is kept: consumers at the tail read there.
 _RECENT_MAX = 1024
 _RECENT_KEPT = 512
+# Positions of other batches that are kept for each segment.
+_FOUND_MAX = 32
 
 Positioned = tuple[int, BatchHeader]
 
@@ -37,6 +39,7 @@ class SegmentBatches:
         "_bytes_since_entry",
         "_files",
         "_first_timestamp",
+        "_found",
         "_index",
         "_time_index",
         "base_offset",
@@ -74,6 +77,9 @@ class SegmentBatches:
         """Forget the positions of recent batches, because nothing is appended any more."""
         self.recent_last: list[int] = []
         self.recent_positions: list[int] = []
+        # The positions of offsets between two entries of the index that were found lately: several
+        # consumers read the same log, and one repeats a fetch.
+        self._found: dict[int, int] = {}
 
     def reset(self) -> None:
         """Empty the indexes, before all batches are noted again."""
@@ -191,9 +197,15 @@ class SegmentBatches:
         entry = self.index.lookup(offset)
         if entry.is_exact:
             return entry.position if self._files.size_bytes else None
+        found = self._found.get(offset)
+        if found is not None:
+            return found
         size = self._files.size_bytes
         end, is_found = scan.skip_before(read or self._files.log.read_at, entry, size, offset)
         if is_found:
+            if len(self._found) >= _FOUND_MAX:
+                self._found.clear()
+            self._found[offset] = end
             return end
         # The rest: batches after the first chunk, in old formats, or damaged.
         expected = entry.last_offset if end == entry.position else -1

@@ -152,10 +152,7 @@ class Segments:
                 segment.files.close()
 
     def close(self) -> None:
-        """Close all descriptors, and free the indexes in memory.
-
-        The parts of a log refer to each other, so the rest waits for the garbage collector.
-        """
+        """Close all descriptors, and free the indexes in memory."""
         for segment in self.items:
             segment.files.close()
             segment.batches.release()

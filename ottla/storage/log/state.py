@@ -1,7 +1,7 @@
 """The state of one log, which its parts share, and the handling of errors of its files.
 
 `Log` is this state with appends and reads; `Rolling`, `Durability`, `Truncation` and `Deletion` are
-parts that it owns. The parts know only the state, and one another as far as their constructors say.
+its other parts. The parts know only the state, and one another as far as their constructors say.
 
 Not done: a log whose operation ended midway, because no descriptor was free, is unusable until the
 next start. Free descriptors alone do not recover it.
@@ -9,6 +9,7 @@ next start. Free descriptors alone do not recover it.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.base.platform.descriptors import is_exhausted
@@ -52,6 +53,7 @@ class LogState:
         # The error that made the log unusable; None if the log is usable.
         self.failure: StorageError | None = None
         self.upkeep_failure: str | None = None
+        self._report_damage = partial(dependencies.on_damage, topic, partition)
         self.all_segments = Segments(self.files, loaded.segments, self._report_damage)
         # The segments, oldest first, and their base offsets. Reads use the lists directly.
         self.segments, self.bases = self.all_segments.items, self.all_segments.bases
@@ -92,9 +94,6 @@ class LogState:
     def must_be_recovered(self) -> bool:
         """True if an operation ended midway: the files may contradict each other until recovery."""
         return isinstance(self.failure, OutOfDescriptorsError)
-
-    def _report_damage(self) -> None:
-        self.dependencies.on_damage(self.topic, self.partition)
 
     def exclude_from_upkeep(self, error: Exception) -> None:
         """Exclude the log from upkeep until the next start, because of an unexpected error."""

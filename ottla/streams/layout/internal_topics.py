@@ -90,6 +90,17 @@ def internal_topics(layout: Layout) -> list[InternalTopic]:
     return results
 
 
+def check_partition_counts(topics: Sequence[InternalTopic], counts: Mapping[str, int]) -> None:
+    """Raise TopologyError if a topic exists with another number of partitions."""
+    for topic in topics:
+        result = counts.get(topic.name, topic.partitions)
+        if result != topic.partitions:
+            raise TopologyError(
+                f"internal topic {topic.name} has {result} partitions and needs {topic.partitions}; "
+                "run `ottla streams reset`, or give the application another application_id"
+            )
+
+
 def create_internal_topics(
     brokers: Brokers,
     topics: Sequence[InternalTopic],
@@ -99,13 +110,8 @@ def create_internal_topics(
     """Create the topics that do not exist; raise TopologyError if one has another number of
     partitions.
     """
+    check_partition_counts(topics, counts)
     for topic in topics:
-        result = counts.get(topic.name, topic.partitions)
-        if result != topic.partitions:
-            raise TopologyError(
-                f"internal topic {topic.name} has {result} partitions and needs {topic.partitions}; "
-                "run `ottla streams reset`, or give the application another application_id"
-            )
         if topic.name in counts:
             continue
         try:

@@ -4,11 +4,12 @@ A worker is a member of the application's consumer group. It runs the tasks that
 assigns to it, one for each partition of a sub-topology, and commits their outputs, changelogs and
 offsets together.
 
-Not done: worker processes (start several programs; `num_stream_threads` are threads of one), state
-on disk, standby tasks and warm-up replicas, rack-aware assignment, static membership, the streams
-group protocol (KIP-1071), topics that gain partitions, stores that are read without their
-changelogs, `pause` and `resume`, restore listeners, metadata of other instances, `ottla streams
-list` and the console's page, production exception handlers for records that the broker refuses
-after they were sent. Changelogs of buffers (suppress, grace, outer joins) have their own format:
-Kafka Streams in Java cannot continue with them. Read-only state stores (KIP-813) start empty.
+Not done: worker processes (start several programs; `num_stream_threads` are threads of one), costs
+of traffic between racks (KIP-925), the streams group protocol (KIP-1071), a new layout for stateful
+tasks whose topics gain partitions (an error), `is_local` reads of standbys, global stores and
+KIP-796 queries (they read changelogs), restore listeners, metadata of other instances, `ottla
+streams list` and the console's page, production exception handlers for records that the broker
+refuses after they were sent. Changelogs of buffers (suppress, grace, outer joins) have their own
+format: Kafka Streams in Java cannot continue with them. Read-only state stores (KIP-813) start
+empty.
 """

@@ -83,12 +83,7 @@ class TopicPositions:
 
     def spans(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset and the high watermark of partitions."""
-        wanted = list(keys)
-        if not wanted:
-            return {}
-        firsts = list_offsets(self._brokers, dict.fromkeys(wanted, EARLIEST))
-        ends = list_offsets(self._brokers, dict.fromkeys(wanted, LATEST))
-        return {key: (firsts[key].offset, ends[key].offset) for key in wanted}
+        return spans_of(self._brokers, keys)
 
     def purge(self, layout: TaskLayout) -> None:
         """Delete the committed records of repartition topics."""
@@ -114,3 +109,15 @@ class TopicPositions:
     def close(self) -> None:
         """Close the connections."""
         self._brokers.close()
+
+
+def spans_of(
+    brokers: Brokers, keys: Iterable[TopicPartition]
+) -> dict[TopicPartition, tuple[int, int]]:
+    """Return the first offset and the high watermark of partitions."""
+    wanted = list(keys)
+    if not wanted:
+        return {}
+    firsts = list_offsets(brokers, dict.fromkeys(wanted, EARLIEST))
+    ends = list_offsets(brokers, dict.fromkeys(wanted, LATEST))
+    return {key: (firsts[key].offset, ends[key].offset) for key in wanted}

@@ -3,9 +3,10 @@
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 from ottla.base.user_code import LoggedErrors
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
@@ -13,19 +14,31 @@ from ottla.client.admin.topics import list_topics
 from ottla.client.brokers import Brokers
 from ottla.client.config.access import ClusterAccess
 from ottla.client.group.member import GroupSettings
+from ottla.client.records import TopicPartition
 from ottla.client.security.options import security_of
 from ottla.streams.application.progress import Progress
-from ottla.streams.layout.internal_topics import create_internal_topics
+from ottla.streams.layout.internal_topics import (
+    check_partition_counts,
+    create_internal_topics,
+)
 from ottla.streams.layout.layout import Application
-from ottla.streams.local.assignment import TaskAssignor
-from ottla.streams.local.cluster import TopicPositions
+from ottla.streams.local.assignment.assignor import Spans, TaskAssignor
+from ottla.streams.local.assignment.placement import ReplicaSettings, TaskMember
+from ottla.streams.local.cluster import TopicPositions, spans_of
+from ottla.streams.local.disk.directory import StateDirectory
 from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.reading import LocalStores
+from ottla.streams.local.replicas.replicas import TaskReplicas
+from ottla.streams.local.replicas.standbys import Standbys
+from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
+from ottla.streams.settings.application import AppSettings
+from ottla.streams.stores.builders import StoreType
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Source, Topology
 
@@ -48,6 +61,41 @@ class LocalSettings:
     replication_factor: int = -1
     offset_reset: str = "earliest"
     workers: int = 1
+    state_dir: str = ""
+    """The directory of the application's state."""
+    keeps_in_memory: bool = False
+    """True if stores without a type of their own are in memory."""
+    replicas: ReplicaSettings = field(default_factory=ReplicaSettings)
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    group_instance_id: str | None = None
+
+
+def local_settings(
+    access: ClusterAccess, settings: AppSettings, application_id: str
+) -> LocalSettings:
+    """Return the engine's options of an application."""
+    return LocalSettings(
+        access,
+        settings.is_exactly_once,
+        settings.commit_interval_ms,
+        settings.session_timeout_ms,
+        settings.heartbeat_interval_ms,
+        max_poll_interval_ms=settings.max_poll_interval_ms,
+        max_task_idle_ms=settings.max_task_idle_ms,
+        workers=settings.num_stream_threads or 1,
+        replication_factor=settings.replication_factor,
+        state_dir=settings.checkpoint(application_id),
+        keeps_in_memory=StoreType.of(settings.default_dsl_store).in_memory,
+        replicas=ReplicaSettings(
+            settings.num_standby_replicas,
+            settings.acceptable_recovery_lag,
+            settings.max_warmup_replicas,
+            tuple(settings.rack_aware_assignment_tags),
+            settings.probing_rebalance_interval_ms,
+        ),
+        client_tags=settings.client_tags,
+        group_instance_id=settings.group_instance_id or None,
+    )
 
 
 class ApplicationLayouts:
@@ -58,6 +106,7 @@ class ApplicationLayouts:
         self._brokers = brokers
         self._lock = threading.Lock()
         self._counts: Mapping[str, int] = {}
+        self._ids: Mapping[str, str] = {}
         self._layout: TaskLayout | None = None
 
     def of(self, counts: Mapping[str, int]) -> TaskLayout:
@@ -69,8 +118,20 @@ class ApplicationLayouts:
             return self._layout
 
     def refresh(self) -> TaskLayout:
-        """Return the layout for the topics on the brokers."""
-        return self.of({topic.name: len(topic.partitions) for topic in list_topics(self._brokers)})
+        """Return the layout for the topics on the brokers.
+
+        Raises TopologyError if a source topic has more partitions than a changelog.
+        """
+        topics = list_topics(self._brokers)
+        self._ids = {topic.name: topic.topic_id.hex() for topic in topics}
+        counts = {topic.name: len(topic.partitions) for topic in topics}
+        layout = self.of(counts)
+        check_partition_counts(layout.topics, counts)
+        return layout
+
+    def topic_id(self, topic: str) -> str:
+        """Return the id of a topic; empty if the brokers do not know it."""
+        return self._ids.get(topic, "")
 
     def current(self) -> TaskLayout:
         """Return the last layout."""
@@ -82,10 +143,16 @@ class LocalEngine:
     """Runs one topology."""
 
     def __init__(self, topology: Topology, tasks: TaskSettings, settings: LocalSettings) -> None:
-        self._topology = _with_all_changelogs(topology)
+        self._topology = _with_stores_of_engine(topology, in_memory=settings.keeps_in_memory)
         self._tasks = tasks
         self._settings = settings
         self._process = uuid.uuid4()
+        is_on_disk = any(not store.in_memory for store in self._topology.stores.values())
+        self._directory = (
+            StateDirectory(settings.state_dir, settings.group_instance_id) if is_on_disk else None
+        )
+        self._workers: list[TaskWorker] = []
+        self._is_paused = False
         self.on_change: Callable[[], None] = _ignore
         """Called when a worker begins or ends to process."""
 
@@ -97,11 +164,26 @@ class LocalEngine:
             counts = {topic.name: len(topic.partitions) for topic in list_topics(brokers)}
             topics = layouts.of(counts).topics
             create_internal_topics(brokers, topics, counts, settings.replication_factor)
+        if self._directory is not None:
+            self._directory.open()
 
     def start(self) -> "LocalQuery":
         """Start the workers."""
-        workers = [self._worker() for _ in range(self._settings.workers)]
-        return LocalQuery(workers, self._is_idle)
+        self._workers = [self._worker(number) for number in range(self._settings.workers)]
+        self.set_paused(is_paused=self._is_paused)
+        return LocalQuery(self._workers, self._is_idle)
+
+    def set_paused(self, *, is_paused: bool) -> None:
+        """Let the tasks process nothing, or continue."""
+        self._is_paused = is_paused
+        for worker in self._workers:
+            worker.is_paused = is_paused
+
+    def stores(self, name: str) -> LocalStores:
+        """Return the stores of this name in the tasks that run in this process."""
+        return LocalStores(
+            name, lambda: [task for row in self._workers for task in list(row.running.values())]
+        )
 
     def _is_idle(self) -> bool:
         """Return True if everything in the topics that tasks read was processed and committed."""
@@ -115,7 +197,7 @@ class LocalEngine:
         positions = {key: row.offset for key, row in committed.items()}
         return all(positions.get(key, 0) >= ends[key].offset for key in keys)
 
-    def _worker(self) -> TaskWorker:
+    def _worker(self, number: int) -> TaskWorker:
         settings, application_id = self._settings, self._tasks.application_id
         access = settings.access
         properties = {**access.librdkafka_settings(), "client.id": application_id}
@@ -142,31 +224,39 @@ class LocalEngine:
             lambda: worker is not None and worker.is_stopping,
         )
         membership = GroupMembership(
-            self._group_settings(),
+            self._group_settings(number),
             subscription(application),
-            TaskAssignor(partial(task_layout, application)),
+            TaskAssignor(partial(task_layout, application), self._spans, settings.replicas),
         )
-        transactional_id = (
-            f"{application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
-            if settings.is_exactly_once
-            else None
-        )
-        # The next owner of a task waits for the end of a killed worker's transaction.
-        timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
-        options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
-        output = TaskOutput(
-            {**properties, **(options if transactional_id else {})}, transactional_id
+        states = TaskStates(
+            globals_.open_map,
+            globals_.names,
+            application.settings.defaults,
+            self._directory,
+            layouts,
         )
         parts = TaskWorkerParts(
             membership,
             reader(""),
             Restorer(lambda: reader("-restore")),
-            output,
+            self._output(properties),
             positions,
             globals_,
+            states,
+            TaskReplicas(
+                Standbys(lambda: reader("-standby")),
+                states,
+                positions,
+                self._directory,
+                settings.replicas,
+            ),
         )
         worker = TaskWorker(
-            WorkerSettings(settings.commit_interval_ms, settings.max_task_idle_ms),
+            WorkerSettings(
+                settings.commit_interval_ms,
+                settings.max_task_idle_ms,
+                member=TaskMember(process=str(self._process), tags=settings.client_tags),
+            ),
             application.settings,
             layouts,
             parts,
@@ -174,13 +264,33 @@ class LocalEngine:
         )
         return worker
 
-    def _group_settings(self) -> GroupSettings:
+    def _spans(self, keys: Iterable[TopicPartition]) -> Spans:
+        """Return the first and end offsets of changelogs, in the thread of the group.
+
+        Its session must not end while the brokers do not respond.
+        """
+        application_id, settings = self._tasks.application_id, self._settings
+        timeout_s = settings.session_timeout_ms / 1000 / 2
+        with settings.access.brokers(client_id=application_id, timeout_s=timeout_s) as brokers:
+            return spans_of(brokers, keys)
+
+    def _output(self, properties: Mapping[str, Any]) -> TaskOutput:
         settings = self._settings
+        if not settings.is_exactly_once:
+            return TaskOutput(properties, None)
+        # The next owner of a task waits for the end of a killed worker's transaction.
+        timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
+        options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
+        name = f"{self._tasks.application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
+        return TaskOutput({**properties, **options}, name)
+
+    def _group_settings(self, number: int) -> GroupSettings:
+        settings, instance_id = self._settings, self._settings.group_instance_id
         return GroupSettings(
             bootstrap=settings.access.bootstrap,
             client_id=self._tasks.application_id,
             group_id=self._tasks.application_id,
-            instance_id=None,
+            instance_id=f"{instance_id}-{number + 1}" if instance_id else None,
             session_s=settings.session_timeout_ms / 1000,
             rebalance_s=settings.max_poll_interval_ms / 1000,
             heartbeat_s=settings.heartbeat_interval_ms / 1000,
@@ -190,7 +300,14 @@ class LocalEngine:
         )
 
     def close(self) -> None:
-        """Do nothing: a worker has all resources."""
+        """Release the state directory; a worker has all other resources."""
+        if self._directory is not None:
+            self._directory.close()
+
+    def clean_up(self) -> None:
+        """Delete the state on disk of the instances that do not run."""
+        if self._directory is not None:
+            self._directory.delete()
 
 
 class LocalQuery:
@@ -261,10 +378,16 @@ def total(progresses: Sequence[Progress]) -> Progress:
     )
 
 
-def _with_all_changelogs(topology: Topology) -> Topology:
-    """Return a topology whose hidden stores have changelogs, too: Spark keeps them elsewhere."""
+def _with_stores_of_engine(topology: Topology, *, in_memory: bool) -> Topology:
+    """Return a topology whose stores all have a type.
+
+    Hidden stores have changelogs, too: Spark keeps them elsewhere.
+    """
     stores = {
-        name: builder.with_logging_enabled() if builder.is_hidden else builder
+        name: replace(
+            builder.with_logging_enabled() if builder.is_hidden else builder,
+            in_memory=in_memory if builder.in_memory is None else builder.in_memory,
+        )
         for name, builder in topology.stores.items()
     }
     return replace(topology, stores=stores)

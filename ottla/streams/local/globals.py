@@ -9,8 +9,6 @@ from dataclasses import replace
 from ottla.base.errors import OttlaError
 from ottla.client.records import TopicPartition
 from ottla.streams.local.inputs import Arrived, PartitionReader
-from ottla.streams.local.layout import TaskId
-from ottla.streams.local.state import TaskState
 from ottla.streams.model.raw import ProducedRecord
 from ottla.streams.stores.ordered import MemoryBytes, OrderedBytes
 from ottla.streams.task.task import Task, TaskSettings
@@ -34,8 +32,8 @@ class GlobalState:
         has_stopped: Callable[[], bool],
     ) -> None:
         self.clock = clock
+        self.names = frozenset(topology.global_stores)
         self._maps: dict[str, OrderedBytes] = {}
-        self._names = frozenset(topology.global_stores)
         self._open_reader, self._find_spans = open_reader, find_spans
         self._has_stopped = has_stopped
         self._reader: PartitionReader | None = None
@@ -46,16 +44,13 @@ class GlobalState:
             for topic in node.topics
         ]
         self._task: Task | None = None
-        if self._names:
+        if self.names:
             cut = _global_part(topology)
-            self._task = Task(cut, settings, _no_output, clock, self._open)
+            self._task = Task(cut, settings, _no_output, clock, self.open_map)
 
-    def _open(self, name: str) -> OrderedBytes:
+    def open_map(self, name: str) -> OrderedBytes:
+        """Return the map of a name; equal names are the same map."""
         return self._maps.setdefault(name, MemoryBytes())
-
-    def state_of(self, task: TaskId) -> TaskState:
-        """Return the state of a task, empty, with these global stores."""
-        return TaskState(task, self._open, self._names)
 
     def fill(self) -> None:
         """Read the topics to their present ends."""

@@ -67,6 +67,12 @@ class PartitionReader:
             self.assigned -= left
             self._paused -= left
 
+    def end(self, key: TopicPartition) -> int | None:
+        """Return the high watermark in the last response for a partition; None before the first."""
+        (partition,) = transport.partitions({key: 0})
+        _, high = self._consumer.get_watermark_offsets(partition, cached=True)
+        return high if high >= 0 else None
+
     def set_paused(self, keys: Iterable[TopicPartition]) -> None:
         """Pause these partitions, and resume all others."""
         wanted = self.assigned.intersection(keys)

@@ -10,10 +10,10 @@ from ottla.client.errors import ClientError, TimedOut
 from ottla.client.group.background import Event, GroupThread, Joined
 from ottla.client.group.identities import Identity
 from ottla.client.group.member import GroupSettings
-from ottla.streams.local.assignment import TaskAssignor
-from ottla.streams.local.layout import TaskId
-from ottla.streams.local.output import TaskMigrated
+from ottla.streams.local.assignment.assignor import TaskAssignor
+from ottla.streams.local.assignment.placement import MemberPlacement, TaskMember
 from ottla.streams.local.running import Offsets
+from ottla.streams.model.errors import TaskMigrated
 
 _COMMIT_S = 60.0
 _STEP_S = 0.5
@@ -37,9 +37,14 @@ class GroupMembership:
         """The id of the group."""
         return self._settings.group_id
 
-    def join(self, owned: frozenset[TaskId]) -> None:
-        """Join, or join again, as a member that runs these tasks; `Joined` or `Failed` follows."""
-        self._assignor.owned = owned
+    @property
+    def placement(self) -> MemberPlacement:
+        """The replicas of the last assignment."""
+        return self._assignor.received_placement
+
+    def join(self, member: TaskMember) -> None:
+        """Join, or join again, as a member with these tasks; `Joined` or `Failed` follows."""
+        self._assignor.member = member
         self.is_joining = True
         self._thread.join(self._topics)
 
@@ -53,7 +58,8 @@ class GroupMembership:
                 if event.stay != self._thread.stay:
                     continue
                 self.is_joining = False
-                self.identity = Identity(event.member_id, event.generation)
+                instance_id = self._settings.instance_id
+                self.identity = Identity(event.member_id, event.generation, instance_id)
             events.append(event)
         return events
 

@@ -16,8 +16,9 @@ from ottla.client.errors import ClientError, TimedOut, TransactionAborted
 from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
-from ottla.client.records import native_headers
+from ottla.client.records import TopicPartition, native_headers
 from ottla.streams.local.running import Offsets
+from ottla.streams.model.errors import TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
 
 CommitOffsets = Callable[[Offsets], None]
@@ -33,12 +34,6 @@ _PRODUCER = {
 }
 
 
-class TaskMigrated(ClientError):
-    """Another worker may run the tasks: close them without a commit, and join the group again
-    (Kafka's TaskMigratedException).
-    """
-
-
 class TaskOutput:
     """One producer. For one thread."""
 
@@ -48,6 +43,7 @@ class TaskOutput:
         named = {"transactional.id": transactional_id} if transactional_id else {}
         self._settings = {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
         self._is_transactional = bool(transactional_id)
+        self._logged: dict[TopicPartition, int] = {}
         self._open()
 
     def _open(self) -> None:
@@ -60,9 +56,11 @@ class TaskOutput:
         )
         self._unsent = self._is_broken = False
 
-    def write(self, record: ProducedRecord) -> None:
+    def write(self, record: ProducedRecord, *, is_logged: bool = False) -> None:
         """Queue a record; blocks while the queue is full. Raises ApiError for a record that is too
         large.
+
+        The offsets of logged records are noted.
         """
         if self._transactions is not None and not self._transactions.is_open:
             with self._migrations():
@@ -73,6 +71,8 @@ class TaskOutput:
             options["headers"] = native_headers(record.headers)
         if record.partition is not None:
             options["partition"] = record.partition
+        if is_logged:
+            options["on_delivery"] = self._delivered_logged
         while True:
             try:
                 self._producer.produce(record.topic, record.value, record.key, **options)
@@ -117,12 +117,25 @@ class TaskOutput:
         assert self._transactions is not None
         self._transactions.send_listed(listed, metadata)
 
+    def take_logged(self) -> dict[TopicPartition, int]:
+        """Return the offsets after the logged records since the last call. Call it after a commit."""
+        while self._producer.poll(0):
+            continue
+        logged, self._logged = self._logged, {}
+        return logged
+
     def abort(self) -> None:
         """Discard what was written since the last commit; without transactions it stays.
 
         A producer that the coordinator has fenced is replaced.
         """
         self._failure = None
+        try:
+            self._abort()
+        finally:
+            self._logged = {}
+
+    def _abort(self) -> None:
         if self._transactions is None:
             return
         if self._transactions.is_open and not self._is_broken:
@@ -169,6 +182,15 @@ class TaskOutput:
         # Records of an aborted transaction are purged.
         if error is not None and self._failure is None and error.code() not in transport.DROPPED:
             self._failure = transport.record_error(error, message.topic(), transport.WRITE)
+
+    def _delivered_logged(self, error: Any, message: Any) -> None:
+        if error is None:
+            # The last one has the largest offset: an idempotent producer writes in order.
+            self._logged[TopicPartition(message.topic(), message.partition())] = (
+                message.offset() + 1
+            )
+        else:
+            self._delivered(error, message)
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None

@@ -5,14 +5,16 @@ the reader stops before an open transaction: a task starts when the commits of i
 complete.
 """
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ottla.client.records import TopicPartition
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId
 from ottla.streams.local.state import TaskState
 
+_log = logging.getLogger(__name__)
 _STEP_RECORDS = 2_000
 
 
@@ -22,11 +24,11 @@ class _Restore:
     ends: dict[TopicPartition, int]
     """The changelog partitions that are not read to their ends yet."""
     stores: Mapping[TopicPartition, str]
-    positions: dict[TopicPartition, int] = field(default_factory=dict)
+    records: int = 0
 
     @property
     def left(self) -> int:
-        return sum(max(0, end - self.positions.get(key, 0)) for key, end in self.ends.items())
+        return sum(max(0, end - self.state.positions[key]) for key, end in self.ends.items())
 
 
 class Restorer:
@@ -54,8 +56,13 @@ class Restorer:
         stores: Mapping[TopicPartition, str],
         spans: Mapping[TopicPartition, tuple[int, int]],
     ) -> None:
-        """Restore a task; `spans` has the first and the end offset of each changelog partition."""
-        ends = {key: end for key, (first, end) in spans.items() if end > first}
+        """Restore a task; `spans` has the first and the end offset of each changelog partition.
+
+        Records that its state on disk has, or that it has read as a standby, are not read again.
+        """
+        for key, (first, _) in spans.items():
+            state.begin_at(key, stores[key], first)
+        ends = {key: end for key, (_, end) in spans.items() if end > state.positions[key]}
         restore = _Restore(state, ends, stores)
         self._restores[state.task] = restore
         if not ends:
@@ -64,8 +71,7 @@ class Restorer:
             self._reader = self._open_reader()
         for key in ends:
             self._owners[key] = state.task
-            restore.positions[key] = spans[key][0]
-        self._reader.add({key: spans[key][0] for key in ends})
+        self._reader.add({key: state.positions[key] for key in ends})
 
     def cancel(self, task: TaskId) -> None:
         """Stop restoring a task."""
@@ -86,14 +92,22 @@ class Restorer:
                     restore.state.restore(
                         restore.stores[row.key], record.key or b"", record.value, record.timestamp
                     )
+                    restore.records += 1
                 else:
                     position = row.offset
                 self._advance(restore, row.key, position)
+        for restore in self._restores.values():
+            restore.state.save_if_large()
         done = [task for task, restore in self._restores.items() if not restore.ends]
-        return [self._restores.pop(task).state for task in done]
+        return [self._completed(self._restores.pop(task)) for task in done]
+
+    def _completed(self, restore: _Restore) -> TaskState:
+        restore.state.save()
+        _log.info("Task %s: restored records: %d.", restore.state.task, restore.records)
+        return restore.state
 
     def _advance(self, restore: _Restore, key: TopicPartition, position: int) -> None:
-        restore.positions[key] = position
+        restore.state.positions[key] = position
         if key in restore.ends and position >= restore.ends[key]:
             del restore.ends[key]
             assert self._reader is not None

@@ -5,7 +5,9 @@ timestamp only if each partition has a record, or is known to have been read to 
 waits `max.task.idle.ms` for more.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ottla.client.records import TopicPartition
@@ -22,6 +24,61 @@ Offsets = dict[TopicPartition, tuple[int, str]]
 NEVER_WAIT = -1
 
 
+class StateGate:
+    """Excludes readers of a task's stores while the task changes them.
+
+    A reader waits for one record at most: `give_way` lets it pass before the next one. A processor
+    may read its own task's stores.
+    """
+
+    def __init__(self) -> None:
+        self._next, self._state = threading.Lock(), threading.Lock()
+        self._writer: int | None = None
+        self.is_wanted = False
+        """True while a reader waits."""
+        self.is_closed = False
+        """True if the task has been closed."""
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Exclude readers. For the thread of the task."""
+        self._enter()
+        try:
+            yield
+        finally:
+            self._exit()
+
+    def _enter(self) -> None:
+        # A waiting reader has `_next` until it is its turn: locks are not fair by themselves.
+        with self._next:
+            self._state.acquire()
+        self._writer = threading.get_ident()
+
+    def _exit(self) -> None:
+        self._writer = None
+        self._state.release()
+
+    def give_way(self) -> None:
+        """Let a waiting reader pass, between two records."""
+        self._exit()
+        self._enter()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Exclude the task, and other readers."""
+        if self._writer == threading.get_ident():
+            yield
+            return
+        with self._next:
+            self.is_wanted = True
+            self._state.acquire()
+            self.is_wanted = False
+        try:
+            yield
+        finally:
+            self._state.release()
+
+
 class RunningTask:
     """A task, its inputs and its positions. For one thread."""
 
@@ -35,7 +92,9 @@ class RunningTask:
         idle_ms: int = 0,
     ) -> None:
         self.id: TaskId = state.task
+        self.state = state
         self.inputs = tuple(inputs)
+        self.gate = StateGate()
         self._clock, self._idle_ms = clock, idle_ms
         self._positions: dict[TopicPartition, int] = {}
         self._committed: Offsets = {}
@@ -94,12 +153,32 @@ class RunningTask:
     def process(self, most: int) -> int:
         """Process up to `most` records; return their number."""
         count = 0
-        while count < most and self.is_ready() and self.task.process_next():
-            count += 1
-            self.task.punctuate_stream_time()
-            if self.task.commit_requested:
-                break
+        with self.gate.writing():
+            while count < most and self.is_ready() and self.task.process_next():
+                count += 1
+                self.task.punctuate_stream_time()
+                if self.task.commit_requested:
+                    break
+                if self.gate.is_wanted:
+                    self.gate.give_way()
         return count
+
+    def punctuate(self) -> None:
+        """Call the punctuators that are due by the wall clock."""
+        with self.gate.writing():
+            self.task.punctuate_wall_clock_time()
+
+    def flush(self) -> None:
+        """Flush the caches before a commit. Raises StateDamaged if a result may be wrong."""
+        with self.gate.writing():
+            self.task.commit()
+        self.state.check()
+
+    def close(self) -> None:
+        """Close the task; later reads of its stores fail."""
+        with self.gate.writing():
+            self.gate.is_closed = True
+            self.task.close()
 
     def offsets(self) -> Offsets:
         """Return the offsets that have changed since the last commit.
@@ -118,6 +197,20 @@ class RunningTask:
                 offsets[key] = position, metadata
         return {key: row for key, row in offsets.items() if self._committed.get(key) != row}
 
-    def note_committed(self, offsets: Offsets) -> None:
-        """Note that these offsets were committed."""
-        self._committed |= offsets
+    def note_committed(
+        self, offsets: Offsets, logged: Mapping[TopicPartition, int] | None = None
+    ) -> None:
+        """Note that these offsets were committed, and save the state.
+
+        `logged` has the offsets after the last records of changelogs, which the commit contains.
+        """
+        self._committed |= {key: offsets[key] for key in self.inputs if key in offsets}
+        positions = self.state.positions
+        positions |= {key: row for key, row in (logged or {}).items() if key in positions}
+        with self.gate.writing():
+            self.state.save()
+
+    @property
+    def wants_commit(self) -> bool:
+        """True if a processor has requested a commit, or uncommitted state is large."""
+        return self.task.commit_requested or self.state.is_large

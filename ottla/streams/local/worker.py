@@ -9,23 +9,26 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ottla.base.errors import OttlaError
 from ottla.client.group.background import Failed, Joined, Lost, Rejoin
 from ottla.client.records import TopicPartition
 from ottla.streams.application.progress import Progress
+from ottla.streams.local.assignment.placement import TaskMember
 from ottla.streams.local.cluster import TopicPositions
 from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.output import TaskMigrated, TaskOutput
+from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.replicas.replicas import TaskReplicas
+from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.running import Offsets, RunningTask
 from ottla.streams.local.state import TaskState
+from ottla.streams.model.errors import StateDamaged, TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
 from ottla.streams.task.task import TaskSettings
 
@@ -46,6 +49,8 @@ class WorkerSettings:
     commit_interval_ms: int
     max_task_idle_ms: int = 0
     purge_interval_ms: int = 30_000
+    member: TaskMember = field(default_factory=TaskMember)
+    """The description of this worker in the group; each join adds its tasks."""
 
 
 class Layouts(Protocol):
@@ -68,6 +73,8 @@ class TaskWorkerParts:
     output: TaskOutput
     positions: TopicPositions
     globals: GlobalState
+    states: TaskStates
+    replicas: TaskReplicas
 
 
 class TaskWorker:
@@ -81,12 +88,13 @@ class TaskWorker:
         parts: TaskWorkerParts,
         on_change: Callable[[], None],
     ) -> None:
-        self._settings, self._defaults = settings, tasks.defaults
+        self._settings = settings
         self._application_id = tasks.application_id
         self._layouts, self._membership = layouts, parts.membership
         self._reader, self._restorer = parts.reader, parts.restorer
         self._output, self._positions = parts.output, parts.positions
-        self._globals = parts.globals
+        self._globals, self._task_states = parts.globals, parts.states
+        self._replicas = parts.replicas
         self._on_change = on_change
         self._stopping = threading.Event()
         # Assigned tasks whose positions are not stable yet, and when to look again.
@@ -97,6 +105,8 @@ class TaskWorker:
         self._readers: dict[TopicPartition, RunningTask] = {}
         self.is_assigned = False
         """True if the worker has an assignment, and has restored all of its tasks."""
+        self.is_paused = False
+        """True while the tasks process nothing (KIP-834); set by any thread."""
         self._was_assigned = False
         self.consumed = 0
         self._commits = 0
@@ -127,7 +137,7 @@ class TaskWorker:
         is_clean = False
         try:
             self._globals.fill()
-            self._membership.join(frozenset())
+            self._join()
             while not self._stopping.is_set():
                 self._turn()
             is_clean = True
@@ -140,13 +150,22 @@ class TaskWorker:
             self._open_tasks()
             self._restore()
             busy = self._process()
+            # Replicas do not wait until the tasks have no records.
+            busy |= self._follow()
             self._read(0.0 if busy else self._idle_s())
             self._output.serve()
             self._commit_if_due()
         except TaskMigrated as error:
             _log.warning("%s: %s. Its tasks are restored.", self._application_id, error)
             self._lose_tasks()
-            self._membership.join(frozenset())
+            self._join()
+        except StateDamaged as error:
+            # One transaction has the results of all tasks. The group is not concerned.
+            _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
+            tasks = self._owned()
+            self._lose_tasks()
+            self._unopened |= tasks
+            self._open_at = 0.0
 
     # -- group ------------------------------------------------------------------------------------
 
@@ -161,12 +180,19 @@ class TaskWorker:
                     event.cause.name.lower(),
                 )
                 self._lose_tasks()
-                self._membership.join(frozenset())
+                self._join()
             elif isinstance(event, Rejoin) and not self._membership.is_joining:
                 self._commit()
-                self._membership.join(self._owned())
+                self._join()
             elif isinstance(event, Joined):
                 self._take_over(event.partitions)
+
+    def _join(self) -> None:
+        owned = self._owned()
+        positions, followed = self._replicas.positions(owned), self._replicas.tasks
+        self._membership.join(
+            replace(self._settings.member, owned=owned, followed=followed, positions=positions)
+        )
 
     def _owned(self) -> frozenset[TaskId]:
         return frozenset(self._states) | frozenset(self.running) | self._unopened
@@ -182,9 +208,10 @@ class TaskWorker:
                 self._close_task(task)
         self._unopened |= assigned - self._owned()
         self._open_at = 0.0
+        self._replicas.assign(self._membership.placement, self._owned())
         if revoked:
             # The group's leader gives the tasks to their new owners now.
-            self._membership.join(self._owned())
+            self._join()
 
     def _open_tasks(self) -> None:
         """Begin to restore the assigned tasks whose last owners have no open transaction.
@@ -202,21 +229,29 @@ class TaskWorker:
         changelogs = {task: layout.changelogs(task) for task in tasks}
         spans = self._positions.spans(key for rows in changelogs.values() for key in rows)
         for task in tasks:
-            state = self._states[task] = self._globals.state_of(task)
-            sub_topology = layout.sub_topologies[task.sub_topology]
             stores = changelogs[task]
-            log = partial(self._log_put, task, {store: key.topic for key, store in stores.items()})
-            for store in stores.values():
-                state.prepare(sub_topology.topology.stores[store], self._defaults, log)
-            self._restorer.begin(state, stores, {key: spans[key] for key in stores})
-        self._unopened.difference_update(tasks)
+            state = self._replicas.take(task, spans) or self._task_states.open(
+                task, layout, spans, self._log_put
+            )
+            if state is not None:
+                self._unopened.discard(task)
+                self._states[task] = state
+                self._restorer.begin(state, stores, {key: spans[key] for key in stores})
 
     def _log_put(
         self, task: TaskId, topics: Mapping[str, str], store: str, key: bytes, value: bytes | None
     ) -> None:
         """Write a put of a buffer to its changelog."""
         now = max(self.running[task].task.now, 0)
-        self._output.write(ProducedRecord(topics[store], key, value, now, (), task.partition))
+        record = ProducedRecord(topics[store], key, value, now, (), task.partition)
+        self._output.write(record, is_logged=True)
+
+    def _follow(self) -> bool:
+        """Read the changelogs of replicas; return True if there may be more."""
+        count = self._replicas.serve(self._layouts.current(), self._log_put)
+        if not self._membership.is_joining and self._replicas.have_warmed_up():
+            self._join()
+        return count > 0
 
     def _restore(self) -> None:
         if self._restorer.is_busy:
@@ -237,7 +272,9 @@ class TaskWorker:
         def write(record: ProducedRecord) -> None:
             if record.topic in changelogs:
                 record = record._replace(partition=task_id.partition)
-            self._output.write(record)
+                self._output.write(record, is_logged=True)
+            else:
+                self._output.write(record)
 
         running = RunningTask(
             state,
@@ -254,14 +291,17 @@ class TaskWorker:
 
     def _close_task(self, task: TaskId) -> None:
         self._restorer.cancel(task)
-        self._states.pop(task, None)
+        state = self._states.pop(task, None)
         self._unopened.discard(task)
         running = self.running.pop(task, None)
         if running is not None:
             for key in running.inputs:
                 del self._readers[key]
             self._reader.remove(running.inputs)
-            running.task.close()
+            running.close()
+            state = running.state
+        if state is not None:
+            self._task_states.close(state)
 
     def _lose_tasks(self) -> None:
         """Close all tasks without a commit."""
@@ -289,9 +329,11 @@ class TaskWorker:
     def _process(self) -> bool:
         """Process records and punctuators; return True if more records can be processed."""
         busy = False
+        if self.is_paused:
+            return busy
         for running in list(self.running.values()):
             count = running.process(_PROCESS_RECORDS)
-            running.task.punctuate_wall_clock_time()
+            running.punctuate()
             busy |= count == _PROCESS_RECORDS
         return busy
 
@@ -302,7 +344,7 @@ class TaskWorker:
     # -- commits ----------------------------------------------------------------------------------
 
     def _commit_if_due(self) -> None:
-        requested = any(running.task.commit_requested for running in self.running.values())
+        requested = any(running.wants_commit for running in self.running.values())
         if not requested and time.monotonic() < self._commit_at:
             return
         self._commit()
@@ -314,13 +356,14 @@ class TaskWorker:
         self._commit_at = time.monotonic() + self._settings.commit_interval_ms / 1000
         offsets: Offsets = {}
         for running in self.running.values():
-            running.task.commit()
+            running.flush()
             offsets |= running.offsets()
         self._output.commit(
             self._membership.group_id, self._membership.identity, offsets, self._membership.commit
         )
+        logged = self._output.take_logged()
         for running in self.running.values():
-            running.note_committed({key: offsets[key] for key in running.inputs if key in offsets})
+            running.note_committed(offsets, logged)
         self._positions.note(offsets)
         self._commits += 1
         self._purge()
@@ -339,6 +382,7 @@ class TaskWorker:
             _log.warning("%s: the last commit failed: %s", self._application_id, error)
         for task in self._owned():
             self._close_task(task)
+        self._replicas.close()
         self._output.close()
         self._membership.leave("the application is being closed")
         self._membership.close()

@@ -3,7 +3,15 @@
 from ottla.base.errors import OttlaError
 from ottla.client.errors import SerializationError
 
-__all__ = ["DeserializationError", "SerializationError", "StreamsError", "TopologyError"]
+__all__ = [
+    "DeserializationError",
+    "InvalidStateStoreError",
+    "SerializationError",
+    "StateDamaged",
+    "StreamsError",
+    "TaskMigrated",
+    "TopologyError",
+]
 
 
 class StreamsError(OttlaError):
@@ -16,3 +24,21 @@ class TopologyError(StreamsError):
 
 class DeserializationError(StreamsError):
     """A serde cannot deserialize a record; names the topic, partition and offset."""
+
+
+class InvalidStateStoreError(StreamsError):
+    """A store cannot be read now, because its task moves or is being restored: retry (Kafka's
+    InvalidStateStoreException).
+    """
+
+
+class StateDamaged(StreamsError):
+    """The state on disk cannot be read: discard it, and restore the task from its changelogs
+    (Kafka's TaskCorruptedException).
+    """
+
+
+class TaskMigrated(StreamsError):
+    """Another worker may run the tasks: close them without a commit, and join the group again
+    (Kafka's TaskMigratedException).
+    """

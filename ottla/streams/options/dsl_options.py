@@ -15,7 +15,7 @@ from ottla.streams.model.names import check_name
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.processor.api import StreamPartitioner, TimestampExtractor
 from ottla.streams.serdes import Serde, check_serdes
-from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.stores.builders import StoreBuilder, StoreType
 
 T = TypeVar("T")
 OptionT = TypeVar("OptionT")
@@ -302,6 +302,8 @@ class Materialized(SnakeCase, Generic[K, V]):
     """If updates may be cached until the next commit; needs `statestore_cache_max_bytes` > 0."""
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Options of the changelog topic; they override the application's."""
+    store_type: StoreType | None = None
+    """Where the local engine keeps the store; None: the application's `default_dsl_store`."""
 
     def __post_init__(self) -> None:
         check_serdes(self.key, self.value)
@@ -336,14 +338,14 @@ class Materialized(SnakeCase, Generic[K, V]):
         """Return a copy with another retention for windows and sessions."""
         return replace(self, retention=retention)
 
-    def with_store_type(self, store_type: object) -> "Materialized[K, V]":
-        """Return the same options: the engine decides where state is stored (KIP-591).
+    def with_store_type(self, store_type: StoreType | str) -> "Materialized[K, V]":
+        """Return a copy whose store the local engine keeps on disk or in memory (KIP-591).
 
-        Raises TopologyError if a store is supplied.
+        Raises TopologyError for another type, and if a store is supplied.
         """
         if self.store is not None:
             raise TopologyError("a supplied store already has a type: omit with_store_type")
-        return self
+        return replace(self, store_type=StoreType.of(store_type))
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "Materialized[K, V]":
         """Return a copy with a changelog; `config` has additional options of its topic."""
@@ -373,7 +375,8 @@ class Materialized(SnakeCase, Generic[K, V]):
             "caching_enabled": self.caching_enabled,
         }
         if self.store is None:
-            return StoreBuilder(self.name or default_name, kind, **fields)
+            in_memory = None if self.store_type is None else self.store_type.in_memory
+            return StoreBuilder(self.name or default_name, kind, **fields, in_memory=in_memory)
         supplied = self.store.kind
         if supplied not in (kind, *_SHAPES.get(kind, ())):
             raise TopologyError(

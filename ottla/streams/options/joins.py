@@ -10,7 +10,7 @@ from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.options.dsl_options import WithSerdes
 from ottla.streams.processor.api import StreamPartitioner
 from ottla.streams.serdes import Serde
-from ottla.streams.stores.builders import StoreBuilder
+from ottla.streams.stores.builders import StoreBuilder, StoreType
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ class StreamJoined(WithSerdes[Any, Any]):
     log_config: Mapping[str, str] = field(default_factory=dict, hash=False)
     stores: tuple[StoreBuilder | None, StoreBuilder | None] = (None, None)
     """The supplied stores of this stream and of the other one; None for the default store."""
+    store_type: StoreType | None = None
+    """Where the local engine keeps the stores; None: the application's `default_dsl_store`."""
 
     @overload
     @classmethod
@@ -99,9 +101,9 @@ class StreamJoined(WithSerdes[Any, Any]):
         """Return a copy with a store for the other stream."""
         return replace(self, stores=(self.stores[0], store))
 
-    def with_dsl_store_suppliers(self, suppliers: object) -> "StreamJoined":
-        """Return the same options: the engine decides where state is stored (KIP-954)."""
-        return self
+    def with_dsl_store_suppliers(self, suppliers: StoreType | str) -> "StreamJoined":
+        """Return a copy whose stores the local engine keeps on disk or in memory (KIP-954)."""
+        return replace(self, store_type=StoreType.of(suppliers))
 
     def with_logging_enabled(self, config: Mapping[str, str] | None = None) -> "StreamJoined":
         """Return a copy with changelogs; `config` has additional options of their topics."""

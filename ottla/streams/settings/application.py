@@ -13,8 +13,15 @@ from ottla.base.options import is_port
 from ottla.streams.model.durations import DAY_MS
 from ottla.streams.processor.api import TimestampExtractor
 from ottla.streams.serdes import DefaultSerdes, Serde, Serdes, check_serdes
-from ottla.streams.settings.config import LOCAL, SPARK
-from ottla.streams.settings.foreign_options import alternative_to, closest_option, similar_name
+from ottla.streams.settings.foreign_options import (
+    LOCAL,
+    SPARK,
+    alternative_to,
+    closest_option,
+    no_effect,
+    similar_name,
+)
+from ottla.streams.stores.builders import StoreType
 
 if TYPE_CHECKING:
     from ottla.client.config import names
@@ -31,6 +38,11 @@ _LEAST = {
     "max_records": 1,
     "replication_factor": -1,
     "max_task_idle_ms": -1,
+    "num_standby_replicas": 0,
+    "acceptable_recovery_lag": 0,
+    "max_warmup_replicas": 1,
+    "max_poll_interval_ms": 1,
+    "probing_rebalance_interval_ms": 60_000,
     "session_timeout_ms": 1,
     "heartbeat_interval_ms": 1,
     "emit_interval_ms": 0,
@@ -55,8 +67,9 @@ class AppSettings:
     """spark, or local: tasks run in this process (streams/local)."""
     processing_guarantee: str = AT_LEAST_ONCE
     state_dir: str = field(default_factory=_default_state_dir)
-    """The directory of checkpoints, or a Hadoop URL that all instances can access. As in Kafka
-    Streams the default is in the directory for temporary files: set another one to keep the state.
+    """Spark: the directory of checkpoints, or a Hadoop URL that all instances can access. As in
+    Kafka Streams the default is in the directory for temporary files: set another one to keep the
+    state. Local engine: the directory of stores on disk, with a folder for each instance.
     """
     commit_interval_ms: int = 100
     """The minimum time between the starts of two micro-batches."""
@@ -80,6 +93,32 @@ class AppSettings:
     """Local engine: how long a task waits for an input partition that was read to its end while
     another has records (KIP-695); -1: tasks never wait.
     """
+    num_standby_replicas: int = 0
+    """Local engine: the number of other instances that follow the changelogs of each stateful task,
+    and can continue it at once.
+    """
+    acceptable_recovery_lag: int = 10_000
+    """Local engine: a stateful task moves to an instance that is at most this many changelog
+    records behind.
+    """
+    max_warmup_replicas: int = 2
+    """Local engine: the number of tasks whose next owners read the changelogs before they move."""
+    probing_rebalance_interval_ms: int = 600_000
+    """Local engine: the longest time until the group looks at such tasks again. An instance that
+    has caught up causes a rebalance at once.
+    """
+    default_dsl_store: str = StoreType.PERSISTENT.value
+    """Local engine: rocksDB, if stores without a type are on disk (in SQLite), or in_memory."""
+    rack_aware_assignment_tags: Sequence[str] = ()
+    """Local engine: the tags, such as zone, in which a task's standbys differ from its owner."""
+    client_tags: Mapping[str, str] = field(default_factory=dict)
+    """Local engine: the tags of this instance."""
+    group_instance_id: str = ""
+    """Local engine: the name of this instance as a static member of the group (KIP-345). Its tasks
+    stay with it if it starts again within the session time-out.
+    """
+    max_poll_interval_ms: int = 300_000
+    """Local engine: an instance that processes one record for longer loses its tasks."""
     session_timeout_ms: int = 10_000
     """The time without heartbeats after which an instance is replaced."""
     heartbeat_interval_ms: int = 1_000
@@ -127,7 +166,7 @@ class AppSettings:
         return self.processing_guarantee == EXACTLY_ONCE
 
     def checkpoint(self, application_id: str) -> str:
-        """Return the path or URL of an application's checkpoint."""
+        """Return the path or URL of an application's checkpoint, or of its stores on disk."""
         return checkpoint_of(self.state_dir, application_id)
 
 
@@ -142,17 +181,15 @@ def known_options() -> tuple[str, ...]:
     return ("application_id", "bootstrap_servers", *(field_.name for field_ in fields))
 
 
-def check_names(keyword_names: Iterable[str]) -> None:
-    """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion."""
+def check_names(keyword_names: Iterable[str], engine: str) -> None:
+    """Raise ConfigError for a keyword argument that KafkaStreams does not have, with a suggestion,
+    or that has no effect on the engine.
+    """
     options = known_options()
     for name in keyword_names:
         if name in options or names.dotted(name) in secured.SECURITY_OPTIONS:
             continue
-        instead = alternative_to(name)
-        if instead is not None:
-            raise ConfigError(
-                f"The option {name!r} of Kafka Streams has no effect on Spark: {instead}."
-            )
+        _check_effect([name], engine)
         near = closest_option(name, options)
         if near is not None:
             raise ConfigError(
@@ -165,9 +202,18 @@ def check_names(keyword_names: Iterable[str]) -> None:
         )
 
 
+def _check_effect(keyword_names: Iterable[str], engine: str) -> None:
+    for name in keyword_names:
+        instead = alternative_to(name, engine)
+        if instead is not None:
+            raise ConfigError(no_effect(name, engine, instead))
+
+
 def read_settings(options: Mapping[str, Any]) -> AppSettings:
     """Return the settings. Raises ConfigError for unknown options and invalid values."""
-    check_names(options)
+    engine = options.get("engine", SPARK)
+    check_names(options, engine)
+    _check_effect(options, engine)
     _check_numbers(options)
     others = {name: value for name, value in options.items() if not _is_security(name)}
     settings = AppSettings(**others, security=_security(options))
@@ -183,13 +229,23 @@ def read_settings(options: Mapping[str, Any]) -> AppSettings:
     return settings
 
 
+_OF_TASKS = {
+    "max_task_idle_ms": "Spark reads in micro-batches",
+    "num_standby_replicas": "start a second instance, which takes over",
+    "rack_aware_assignment_tags": "Spark assigns the work to its executors",
+    "client_tags": "Spark assigns the work to its executors",
+    "group_instance_id": "its instances elect an active one",
+}
+
+
 def check_spark(settings: AppSettings) -> None:
     """Raise ConfigError for an option that has no effect on Spark."""
-    if settings.max_task_idle_ms:
-        raise ConfigError(
-            "The option 'max_task_idle_ms' of Kafka Streams has no effect on Spark: Spark reads in "
-            "micro-batches. Remove it, or run the application with engine='local'."
-        )
+    for name, reason in _OF_TASKS.items():
+        if getattr(settings, name):
+            raise ConfigError(
+                f"The option '{name}' of Kafka Streams has no effect on Spark: {reason}. "
+                "Remove it, or run the application with engine='local'."
+            )
 
 
 def check_local(settings: AppSettings) -> None:
@@ -200,6 +256,38 @@ def check_local(settings: AppSettings) -> None:
                 f"{name} is an option of Spark and has no effect with engine='local': remove it, "
                 "or run the application with engine='spark'."
             )
+    if "://" in settings.state_dir:
+        raise ConfigError(
+            f"state_dir cannot be {settings.state_dir!r} with engine='local': set a directory of "
+            "this machine."
+        )
+    types = [row.value for row in StoreType]
+    if settings.default_dsl_store not in types:
+        raise ConfigError(
+            f"default_dsl_store cannot be {settings.default_dsl_store!r}: choose {' or '.join(types)}."
+        )
+    if settings.heartbeat_interval_ms >= settings.session_timeout_ms:
+        raise ConfigError(
+            f"heartbeat_interval_ms cannot be {settings.heartbeat_interval_ms}: it must be less than "
+            f"session_timeout_ms ({settings.session_timeout_ms})."
+        )
+    _check_tags(settings)
+    if settings.group_instance_id:
+        check_id("group_instance_id", settings.group_instance_id, "a directory's name")
+
+
+def _check_tags(settings: AppSettings) -> None:
+    for name, value in settings.client_tags.items():
+        if not isinstance(value, str):
+            raise ConfigError(f"client_tags cannot have {name!r}: {value!r}: set a text.")
+    missing = [
+        tag for tag in settings.rack_aware_assignment_tags if tag not in settings.client_tags
+    ]
+    if missing:
+        raise ConfigError(
+            f"rack_aware_assignment_tags cannot have {missing[0]!r}: client_tags of this instance "
+            "does not have that tag."
+        )
 
 
 def _is_security(name: str) -> bool:
@@ -256,10 +344,15 @@ def check_state_dir(state_dir: str) -> None:
 
 def check_application_id(application_id: str) -> str:
     """Return the id. Raises ConfigError if it cannot be part of topic and directory names."""
-    allowed = application_id.replace("-", "").replace("_", "").replace(".", "")
+    return check_id("application_id", application_id, "topic names")
+
+
+def check_id(option: str, value: str, owner: str) -> str:
+    """Return the value. Raises ConfigError if it cannot be part of a name in Kafka or of a file."""
+    allowed = value.replace("-", "").replace("_", "").replace(".", "")
     if not allowed.isascii() or not allowed.isalnum():
         raise ConfigError(
-            f"application_id cannot be {application_id!r}: it is part of topic names, so it may only "
-            "contain letters, digits, dots, dashes and underscores."
+            f"{option} cannot be {value!r}: it is part of {owner}, so it may only contain letters, "
+            "digits, dots, dashes and underscores."
         )
-    return application_id
+    return value

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
 from typing import Any, Protocol
 
 from ottla.streams.model.errors import TopologyError
@@ -19,6 +20,32 @@ from ottla.streams.stores.ordered import (
 from ottla.streams.stores.session import SessionStore
 from ottla.streams.stores.versioned import VersionedKeyValueStore
 from ottla.streams.stores.window import TimestampedWindowStore, WindowStorage, WindowStore
+
+
+class StoreType(Enum):
+    """Where the local engine keeps a store, with the values of Kafka's `default.dsl.store`."""
+
+    PERSISTENT = "rocksDB"
+    """In a database below `state_dir` (Kafka's ROCKS_DB): a start restores only what is missing."""
+    ROCKS_DB = PERSISTENT
+    IN_MEMORY = "in_memory"
+    """In memory: each start restores the store from its whole changelog."""
+
+    @property
+    def in_memory(self) -> bool:
+        """True for IN_MEMORY."""
+        return self is StoreType.IN_MEMORY
+
+    @classmethod
+    def of(cls, value: object) -> "StoreType":
+        """Return the type with this value. Raises TopologyError for another value."""
+        try:
+            return cls(value)
+        except ValueError:
+            raise TopologyError(
+                f"a store's type cannot be {value!r}: choose StoreType.PERSISTENT ('rocksDB') or "
+                "StoreType.IN_MEMORY ('in_memory')"
+            ) from None
 
 
 class StateStore(Protocol):
@@ -59,6 +86,11 @@ class StoreBuilder:
     is_hidden: bool = False
     """True if descriptions and lists omit it: an internal store that Kafka's topology does not
     have.
+    """
+
+    in_memory: bool | None = field(default=None, compare=False)
+    """True if the local engine keeps the store in memory, and restores it completely at each start;
+    False if on disk; None: the application's `default_dsl_store` decides. The results are the same.
     """
 
     def __post_init__(self) -> None:

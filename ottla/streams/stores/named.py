@@ -1,7 +1,7 @@
 """`Stores`: factories of stores, in a short Python form and in Kafka's form with suppliers.
 
-Both forms describe a store; a task builds it. The engine decides where the state is stored: Kafka's
-persistent and in-memory suppliers are equivalent here.
+Both forms describe a store; a task builds it. The local engine keeps it in a database below
+`state_dir`, or in memory (`StoreType`). For Spark and the test driver the suppliers are equivalent.
 
 Not done: `lruMap` (`Stores.key_value(…, ttl=…)` expires entries by time); stores with headers
 (`…WithHeaders`, KIP-1271: the store of a table keeps value and time); custom stores (`StateStore`,
@@ -97,14 +97,17 @@ class Stores(SnakeCase):
         """Return a supplier of a store with one value per key, for a table or
         `key_value_store_builder`.
         """
-        return StoreBuilder(name, "key_value")
+        return StoreBuilder(name, "key_value", in_memory=False)
 
     @staticmethod
     def persistent_timestamped_key_value_store(name: str) -> StoreBuilder:
         """Return a supplier of a store with one value and its timestamp per key."""
-        return StoreBuilder(name, "timestamped_key_value")
+        return StoreBuilder(name, "timestamped_key_value", in_memory=False)
 
-    in_memory_key_value_store = persistent_key_value_store
+    @staticmethod
+    def in_memory_key_value_store(name: str) -> StoreBuilder:
+        """Return a supplier of a store with one value per key that is never on disk."""
+        return replace(Stores.persistent_key_value_store(name), in_memory=True)
 
     @staticmethod
     def persistent_versioned_key_value_store(
@@ -115,7 +118,7 @@ class Stores(SnakeCase):
             raise ValueError(
                 f"store {name!r} cannot have a segment interval of '{segment_interval}' ms: use 1 ms or more"
             )
-        return Stores.versioned(name, history_retention)
+        return replace(Stores.versioned(name, history_retention), in_memory=False)
 
     @staticmethod
     def persistent_window_store(
@@ -130,9 +133,8 @@ class Stores(SnakeCase):
         removed.
         """
         times = _window_times(name, retention_period, window_size)
-        return StoreBuilder(
-            name, "join_window" if retain_duplicates else "window", None, None, *times
-        )
+        kind = "join_window" if retain_duplicates else "window"
+        return StoreBuilder(name, kind, None, None, *times, in_memory=False)
 
     @staticmethod
     def persistent_timestamped_window_store(
@@ -147,16 +149,31 @@ class Stores(SnakeCase):
                 f"store {name} keeps one value with its timestamp per window; to retain duplicates, use "
                 "persistent_window_store"
             )
-        return Stores.timestamped_window(name, retention_period, window_size)
+        store = Stores.timestamped_window(name, retention_period, window_size)
+        return replace(store, in_memory=False)
 
-    in_memory_window_store = persistent_window_store
+    @staticmethod
+    def in_memory_window_store(
+        name: str,
+        retention_period: Duration,
+        window_size: Duration,
+        retain_duplicates: bool = False,
+    ) -> StoreBuilder:
+        """Return a supplier of a window store that is never on disk."""
+        times = retention_period, window_size
+        return replace(
+            Stores.persistent_window_store(name, *times, retain_duplicates), in_memory=True
+        )
 
     @staticmethod
     def persistent_session_store(name: str, retention_period: Duration) -> StoreBuilder:
         """Return a supplier of a store with one value per key and session."""
-        return Stores.session(name, retention_period)
+        return replace(Stores.session(name, retention_period), in_memory=False)
 
-    in_memory_session_store = persistent_session_store
+    @staticmethod
+    def in_memory_session_store(name: str, retention_period: Duration) -> StoreBuilder:
+        """Return a supplier of a session store that is never on disk."""
+        return replace(Stores.persistent_session_store(name, retention_period), in_memory=True)
 
     @staticmethod
     def key_value_store_builder(

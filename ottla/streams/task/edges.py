@@ -9,7 +9,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from ottla.base.errors import ApiError
-from ottla.streams.model.errors import DeserializationError, SerializationError, StreamsError
+from ottla.streams.model.errors import (
+    DeserializationError,
+    SerializationError,
+    StateDamaged,
+    StreamsError,
+    TaskMigrated,
+)
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 from ottla.streams.model.records import NO_TIMESTAMP, Record, RecordMetadata
 from ottla.streams.model.user_errors import note_record
@@ -137,6 +143,9 @@ class Failures:
     def _skips_failed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
         if error is self._decided or isinstance(error, SerializationError):
             # The handler of a node below has decided.
+            return False
+        if isinstance(error, StateDamaged | TaskMigrated):
+            # The task is restored, and the record is processed again.
             return False
         handler, context = self._handlers.processing, self._context(node)
         if self.follows and not isinstance(handler, LogAndFailProcessingExceptionHandler):

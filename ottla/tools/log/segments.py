@@ -4,6 +4,7 @@ Unlike recovery, it does not stop at a bad checksum: a user who inspects a damag
 batches after it, too. It stops when the bytes cannot be a batch at all.
 """
 
+import base64
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -108,10 +109,36 @@ def record_rows(batch: FoundBatch, *, is_offsets_topic: bool = False) -> list[di
             "timestamp": render_moment(record.timestamp),
             **_content(record, batch.header, is_offsets_topic),
             "headers": [f"{name}={_text(value)}" for name, value in record.headers],
+            **_exact(record),
             "crc": crc,
         }
         for record in opened
     ]
+
+
+def _exact(record: records.Record) -> dict[str, Any]:
+    """Return the bytes of parts whose text is ambiguous, as base64; only JSON has these fields."""
+    fields: dict[str, Any] = {}
+    for name, data in (("key", record.key), ("value", record.value)):
+        if data is not None and not _is_text(data):
+            fields[f"{name}_base64"] = _base64(data)
+    if any(value is None or not _is_text(value) or "=" in name for name, value in record.headers):
+        fields["headers_base64"] = [
+            [name, None if value is None else _base64(value)] for name, value in record.headers
+        ]
+    return fields
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _content(

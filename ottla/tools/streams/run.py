@@ -14,7 +14,8 @@ import click
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred, deferred_module, load_module, load_users_module
 from ottla.streams.model.user_errors import UsersErrors
-from ottla.streams.settings.config import LOCAL, SPARK, StreamsConfig
+from ottla.streams.settings.config import StreamsConfig
+from ottla.streams.settings.foreign_options import LOCAL, SPARK
 from ottla.tools import options
 from ottla.tools.output import Output, note
 from ottla.tools.spark import needed

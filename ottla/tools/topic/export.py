@@ -1,4 +1,4 @@
-"""`ottla topic export TOPIC FOLDER`: write records to files with Spark."""
+"""`ottla topic export TOPIC FOLDER`: write records to files, in this process or with Spark."""
 
 import time
 from pathlib import Path
@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred
+from ottla.base.loading import deferred, load_module
 from ottla.client.admin.topics import describe_topic
 from ottla.client.brokers import Brokers
-from ottla.operations.offsets.positions import Anchor, parse_position, resolve
+from ottla.operations.offsets.positions import Anchor, parse_position, resolve, resolve_end
 from ottla.tools import options
-from ottla.tools.output import Output, count_text
+from ottla.tools.files import needed as in_process
+from ottla.tools.output import Output, count_text, note
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 from ottla.tools.topic_partitions import check_partition
@@ -33,53 +34,82 @@ _access_of = deferred("ottla.tools.connection.client_config", "access_of")
               help="Export only this partition; may be repeated.")  # fmt: skip
 @click.option("--schema", default="", metavar="COLUMNS",
               help="Parse JSON values into these columns, as in 'origin string, delay int'.")  # fmt: skip
-@click.option("--bytes", "as_bytes", is_flag=True, help="Write keys and values as bytes, not text (Parquet only).")  # fmt: skip
+@click.option("--bytes", "as_bytes", is_flag=True,
+              help="Write keys and values as bytes, not text: binary columns in Parquet, base64 in the columns key_base64 and value_base64 of JSON and CSV.")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Replace the contents of the folder.")
+@options.file_engine
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
-    """Write the records of TOPIC to files in FOLDER: one file per partition.
+    """Write the committed records of TOPIC to files in FOLDER: one file per partition.
 
     Columns are key, value, partition, offset, timestamp and headers (not in CSV). Records of
-    open and aborted transactions are skipped.
+    open and aborted transactions are skipped. Keys and values that are not UTF-8 need --bytes.
 
     \b
     ottla topic export flights flights/
     ottla topic export flights flights/ --format csv --schema 'carrier string'
     """
-    needed.check_installed()
-    if option_values["as_bytes"] and option_values["file_format"] != "parquet":
-        raise click.UsageError("only Parquet supports bytes: omit --bytes, or use --format parquet")
+    by_spark = option_values["engine"] == "spark"
+    (needed if by_spark else in_process).check_installed()
+    if option_values["as_bytes"] and option_values["schema"]:
+        raise click.UsageError("--schema reads JSON, which is text: omit --bytes or --schema")
     folder = Path(option_values["folder"])
     if folder.is_dir() and any(folder.iterdir()) and not option_values["overwrite"]:
         raise ConfigError(
             f"{folder} is not empty: choose another folder, or replace its contents with --overwrite"
         )
-    starts, ends = _range(brokers, option_values)
-    exporting = needed.module("ottla.streams.spark.pipelines.topic_files")
-    settings = exporting.ExportSettings(
-        topic=option_values["topic"],
-        folder=str(folder),
-        format=option_values["file_format"],
-        starts=starts,
-        ends=ends,
-        as_bytes=option_values["as_bytes"],
-        schema=option_values["schema"],
-        overwrite=option_values["overwrite"] or folder.is_dir(),
-    )
-    spark = needed.open_session(f"export {settings.topic}", {})
-    with watched(f"Exporting {settings.topic}") as show:
-        count = exporting.export(spark, _access_of(brokers), settings, show)
+    starts, ends, until_ms = _range(brokers, option_values)
+    facts = {"starts": starts, "ends": ends, "until_ms": until_ms}
+    export = _export_with_spark if by_spark else _export_here
+    count = export(brokers, option_values, facts)
+    topic = option_values["topic"]
     output.done(
-        f"Exported {count_text(count, 'record')} of {settings.topic} to {folder}.",
-        topic=settings.topic,
-        folder=str(folder),
+        f"Exported {count_text(count, 'record')} of {topic} to {option_values['folder']}.",
+        topic=topic,
+        folder=option_values["folder"],
         records=count,
         offsets={str(key[1]): [starts[key], ends[key]] for key in sorted(starts)},
     )
 
 
-def _range(brokers: Brokers, options: dict[str, Any]) -> tuple[dict[Any, int], dict[Any, int]]:
-    """Return the first and last offsets of the selected partitions."""
+def _export_here(brokers: Brokers, options: dict[str, Any], part: dict[str, Any]) -> int:
+    load_module("ottla.tools.files.sources").refuse_address(options["folder"])
+    exporting = load_module("ottla.tools.files.exporting")
+    job = exporting.ExportJob(
+        topic=options["topic"],
+        folder=Path(options["folder"]),
+        format=options["file_format"],
+        as_bytes=options["as_bytes"],
+        schema=options["schema"],
+        **part,
+    )
+    return int(exporting.export_topic(brokers, job))
+
+
+def _export_with_spark(brokers: Brokers, options: dict[str, Any], part: dict[str, Any]) -> int:
+    if options["schema"]:
+        note("Values that do not fit --schema become empty columns, which Spark does not count.")
+    if options["schema"] or options["file_format"] == "csv":
+        note("The files have no headers. Use Parquet or JSON, without --schema, to keep them.")
+    exporting = needed.module("ottla.streams.spark.pipelines.topic_files")
+    settings = exporting.ExportSettings(
+        topic=options["topic"],
+        folder=options["folder"],
+        format=options["file_format"],
+        as_bytes=options["as_bytes"],
+        schema=options["schema"],
+        overwrite=options["overwrite"] or Path(options["folder"]).is_dir(),
+        **part,
+    )
+    spark = needed.open_session(f"export {settings.topic}", {})
+    with watched(f"Exporting {settings.topic}") as show:
+        return int(exporting.export(spark, _access_of(brokers), settings, show))
+
+
+def _range(
+    brokers: Brokers, options: dict[str, Any]
+) -> tuple[dict[Any, int], dict[Any, int], int | None]:
+    """Return the first and last offsets of the selected partitions, and the end if it is a time."""
     topic = describe_topic(brokers, options["topic"])
     known = [row.partition for row in topic.partitions]
     for number in options["partitions"]:
@@ -92,5 +122,6 @@ def _range(brokers: Brokers, options: dict[str, Any]) -> tuple[dict[Any, int], d
         raise click.UsageError(str(error)) from error
     if Anchor.STORED in (start.anchor, end.anchor):
         raise click.UsageError("`stored` is not supported here: use an offset or a time")
-    starts, ends = resolve(brokers, keys, start), resolve(brokers, keys, end)
-    return starts, {key: max(ends[key], starts[key]) for key in keys}
+    starts = resolve(brokers, keys, start)
+    ends, until_ms = resolve_end(brokers, keys, end)
+    return starts, {key: max(ends[key], starts[key]) for key in keys}, until_ms

@@ -1,19 +1,21 @@
-"""`ottla topic load TOPIC FILES…`: write rows of files as records with Spark."""
+"""`ottla topic load TOPIC FILES…`: write rows of files as records, in this process or with
+Spark.
+"""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from ottla.base.errors import ConfigError
-from ottla.base.loading import deferred
-from ottla.client.admin.topics import describe_topic
+from ottla.base.loading import deferred, load_module
+from ottla.client.admin.topics import Topic, describe_topic
 from ottla.client.brokers import Brokers
 from ottla.tools import options
-from ottla.tools.output import Output, count_text
+from ottla.tools.files import needed as in_process
+from ottla.tools.output import Output, count_text, note
 from ottla.tools.spark import needed
 from ottla.tools.spark.tasks import watched
 
-_SUFFIXES = {"csv": "csv", "json": "json", "jsonl": "json", "ndjson": "json", "parquet": "parquet"}
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 _access_of = deferred("ottla.tools.connection.client_config", "access_of")
@@ -38,44 +40,88 @@ _access_of = deferred("ottla.tools.connection.client_config", "access_of")
     is_flag=True,
     help="Read files that `ottla topic export` wrote: key, value, timestamp, headers.",
 )
-@click.option("--schema", default="", metavar="COLUMNS", help="The columns, as in 'origin string, delay int'; default: read from the files (CSV: all strings).")  # fmt: skip
+@click.option("--schema", default="", metavar="COLUMNS", help="The columns, as in 'origin string, delay int'; default: read from the files (CSV: all strings). A row that does not fit is refused.")  # fmt: skip
+@click.option("--bad-rows", default="", metavar="FILE",
+              help="Write refused rows to this new file, unchanged, and load all others; default: the first one ends the load.")  # fmt: skip
 @click.option("--compression", type=click.Choice(_CODECS), default="none", show_default=True,
               help="The compression codec.")  # fmt: skip
 @click.option("-X", "settings", multiple=True, metavar="NAME=VALUE", callback=options.parse_settings,
-              help="An option of Spark's reader, as in -X sep=; or -X header=false; may be repeated.")  # fmt: skip
+              help="How CSV is written: sep, quote, escape, header, nullValue, as in -X sep=; or -X header=false; with --engine spark any option of its reader; may be repeated.")  # fmt: skip
+@options.file_engine
 @options.connected
 def command(brokers: Brokers, output: Output, **option_values: Any) -> None:
     """Load CSV, JSON lines or Parquet FILES into TOPIC, which must exist.
 
-    Records are partitioned by key as in every Kafka client. FILES may be folders and patterns.
+    Records are partitioned by key as in every Kafka client. FILES may be folders and patterns. A
+    line of JSON is loaded as it is. Rows that do not fit --schema, or that are too large for
+    TOPIC, are refused, with file, line, column and reason.
 
     \b
     ottla topic load flights flights.csv --key carrier
     ottla topic load events 'events/*.parquet' --key id --timestamp at --compression zstd
     """
-    needed.check_installed()
-    topic = describe_topic(brokers, option_values["topic"]).name
-    files = option_values["files"]
+    by_spark = option_values["engine"] == "spark"
+    (needed if by_spark else in_process).check_installed()
+    if by_spark and option_values["bad_rows"]:
+        raise click.UsageError("--bad-rows is not for --engine spark: omit one of them")
+    topic = describe_topic(brokers, option_values["topic"])
+    load = _load_with_spark if by_spark else _load_here
+    count, refused = load(brokers, topic, option_values)
+    loaded = count_text(count, "record")
+    if refused:
+        rows = count_text(refused, "row")
+        verb = "was" if refused == 1 else "were"
+        note(f"{rows} {verb} refused and written to {option_values['bad_rows']}, {loaded} loaded.")
+    output.done(
+        f"Loaded {loaded} into {topic.name}.", topic=topic.name, records=count, refused=refused
+    )
+
+
+def _load_here(brokers: Brokers, topic: Topic, options: dict[str, Any]) -> tuple[int, int]:
+    loading = load_module("ottla.tools.files.loading")
+    names = options["files"]
+    found = load_module("ottla.tools.files.sources").find_files(names)
+    file_format = _format(options, list(map(str, found)))
+    if options["settings"] and file_format != "csv":
+        raise click.UsageError(
+            f"-X has options of CSV, not of {file_format}: omit it, or add --engine spark"
+        )
+    job = loading.LoadJob(
+        topic=topic.name,
+        partitions=len(topic.partitions),
+        files=names,
+        format=file_format,
+        mapping=loading.LoadMapping(
+            **{
+                name: options[name]
+                for name in ("key", "value", "timestamp", "is_records", "schema")
+            }
+        ),
+        dialect=load_module("ottla.tools.files.csv_rows").dialect_of(options["settings"]),
+        compression=options["compression"],
+        bad_rows=options["bad_rows"],
+    )
+    result = loading.load_files(brokers, job)
+    return result.records, result.refused
+
+
+def _format(options: dict[str, Any], names: Sequence[str]) -> str:
+    sources = load_module("ottla.tools.files.sources")
+    return str(options["file_format"] or sources.format_of(names))
+
+
+def _load_with_spark(brokers: Brokers, topic: Topic, options: dict[str, Any]) -> tuple[int, int]:
     loading = needed.module("ottla.streams.spark.pipelines.topic_files")
     settings = loading.LoadSettings(
-        topic=topic,
-        format=option_values["file_format"] or _format_of(files),
-        schema=option_values["schema"],
-        key=option_values["key"],
-        value=option_values["value"],
-        timestamp=option_values["timestamp"],
-        is_records=option_values["is_records"],
-        options=option_values["settings"],
-        compression=option_values["compression"],
+        topic=topic.name,
+        format=_format(options, options["files"]),
+        options=options["settings"],
+        **{
+            name: options[name]
+            for name in ("schema", "key", "value", "timestamp", "is_records", "compression")
+        },
     )
-    spark = needed.open_session(f"load {topic}", {})
-    with watched(f"Loading {topic}") as show:
-        count = loading.load(spark, _access_of(brokers), files, settings, show)
-    output.done(f"Loaded {count_text(count, 'record')} into {topic}.", topic=topic, records=count)
-
-
-def _format_of(files: tuple[str, ...]) -> str:
-    formats = {_SUFFIXES.get(name.rpartition(".")[2].lower()) for name in files}
-    if len(formats) != 1 or None in formats:
-        raise ConfigError("the file names do not show the format: choose it with --format")
-    return str(formats.pop())
+    spark = needed.open_session(f"load {topic.name}", {})
+    with watched(f"Loading {topic.name}") as show:
+        count = loading.load(spark, _access_of(brokers), options["files"], settings, show)
+    return int(count), 0

@@ -139,8 +139,8 @@ def test_spark_is_not_started_without_a_broker(
     [
         ("pipeline", "run", "FILE"),
         ("pipeline", "check", "FILE", "--deep"),
-        ("topic", "load", "flights", "x.csv"),
-        ("topic", "export", "flights", "out"),
+        ("topic", "load", "flights", "x.csv", "--engine", "spark"),
+        ("topic", "export", "flights", "out", "--engine", "spark"),
         ("spark", "warm"),
     ],
 )
@@ -178,10 +178,12 @@ def test_invalid_arguments_are_reported_before_spark_starts(run: Any, tmp_path: 
     missing = run("topic", "load", "nowhere", "x.csv")
     assert "UNKNOWN_TOPIC_OR_PARTITION" in missing.errors or "topic" in missing.errors
     run("topic", "create", "t")
-    assert "--format" in run("topic", "load", "t", "x.txt").errors
+    (tmp_path / "x.txt").write_text("x", encoding="utf-8")
+    assert "--format" in run("topic", "load", "t", str(tmp_path / "x.txt")).errors
+    assert "--format" in run("topic", "load", "t", "x.txt", "--engine", "spark").errors
     assert "is not a position" in run("topic", "export", "t", out, "--from", "then").errors
     assert "no partition 7" in run("topic", "export", "t", out, "-p", "7").errors
-    assert "--bytes" in run("topic", "export", "t", out, "--bytes", "--format", "csv").errors
+    assert "omit --bytes" in run("topic", "export", "t", out, "--bytes", "--schema", "a int").errors
     (tmp_path / "old").write_text("x", encoding="utf-8")
     assert "is not empty" in run("topic", "export", "t", str(tmp_path)).errors
 

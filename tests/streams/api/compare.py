@@ -203,7 +203,6 @@ NOT_DONE: dict[str, str] = {
     "KafkaClientSupplier|GroupProtocol": "`KafkaClientSupplier`",
     "KafkaStreams.(addStreamThread|removeStreamThread)": "`addStreamThread`",
     "KafkaStreams.(pause|resume|isPaused)": "`pause`",
-    "KafkaStreams.cleanUp": "`cleanUp`",
     "KafkaStreams.queryMetadataForKey|KeyQueryMetadata": "`KeyQueryMetadata`",
     "HostInfo|StreamsMetadata.(hostInfo|port|standby.*|topicPartitions)": "`HostInfo`",
     "(KafkaStreams|TopologyTestDriver).metrics|StreamsMetrics": "`metrics`",

@@ -1,6 +1,9 @@
 """All replicas of a broker: lookup, creation, deletion, and failed directories."""
 
+import asyncio
 import errno
+import gc
+import weakref
 
 import pytest
 
@@ -90,6 +93,23 @@ async def test_deleted_topic_is_removed_with_its_log(broker: LogsBroker) -> None
     assert code_of(broker, "t") is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     broker.create("t")
     assert broker.partition("t").log.log_end_offset == 0
+
+
+async def test_deleted_partition_is_freed_at_once(broker: LogsBroker) -> None:
+    """Full collections are rare: a log with cycles would remain for hours after its topic."""
+    broker.create("t")
+    broker.write("t", b"a")
+    partition = weakref.ref(broker.partition("t"))
+    log = weakref.ref(broker.partition("t").log.all_segments)
+    gc.collect()
+    gc.disable()
+    try:
+        broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert (partition(), log()) == (None, None)
+    finally:
+        gc.enable()
 
 
 async def test_leadership_changes_are_reported(broker: LogsBroker) -> None:

@@ -46,6 +46,24 @@ def _dump_sidecar(capsys: pytest.CaptureFixture[str], path: Path) -> tuple[int, 
     return code, json.loads(captured.out or "[]"), captured.err
 
 
+def test_parts_with_ambiguous_text_are_base64_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """JSON has the bytes of parts that are not UTF-8, and of headers that are null or have `=`."""
+    (tmp_path / "t-0").mkdir()
+    rows = [
+        Record(key=b"\\xff", value=b"\xff", timestamp=0, headers=[("a=b", b"c"), ("n", None)]),
+        Record(key=b"\xff", value=None, timestamp=0, headers=[("h", b"v")]),
+    ]
+    path = tmp_path / "t-0" / f"{NAME}.log"
+    path.write_bytes(bytes(encode_batch(rows, base_offset=100)))
+    _, (first, second), _ = _dump(capsys, path, "--records")
+    assert (first["key"], "key_base64" in first, first["value_base64"]) == ("\\xff", False, "/w==")
+    assert first["headers_base64"] == [["a=b", "Yw=="], ["n", None]]
+    assert (second["key"], second["key_base64"], second["value"]) == ("\\xff", "/w==", None)
+    assert (second["headers"], "headers_base64" in second) == (["h=v"], False)
+
+
 def test_a_segment_is_shown_batch_by_batch(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

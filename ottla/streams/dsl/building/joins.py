@@ -164,7 +164,14 @@ def _join(
     if left_outer or right_outer:
         supplied = options.stores[0]
         store_name = _outer_store(supplied.name if supplied else base, numbered[0], right_outer)
-        waiting = StoreBuilder(store_name, "outer_join", key, values[0], other_value=values[1])
+        waiting = StoreBuilder(
+            store_name,
+            "outer_join",
+            key,
+            values[0],
+            other_value=values[1],
+            in_memory=stores[0].in_memory,
+        )
     graph.add(OperatorNode(windowed[0], (left.node,), JoinWindowed(stores[0])))
     graph.add(OperatorNode(windowed[1], (right.node,), JoinWindowed(stores[1])))
     this_join = StreamJoin(windows, joiner, True, left_outer, stores[1], waiting)
@@ -185,8 +192,9 @@ def _join_store(
     supplied: StoreBuilder | None,
 ) -> StoreBuilder:
     retention_ms = windows.size_ms + windows.grace_period_ms
+    in_memory = None if options.store_type is None else options.store_type.in_memory
     if supplied is not None:
-        name = supplied.name
+        name, in_memory = supplied.name, supplied.in_memory
         description = supplied.kind, supplied.retention_ms, supplied.window_size_ms
         if description != ("join_window", retention_ms, windows.size_ms):
             raise TopologyError(
@@ -201,6 +209,7 @@ def _join_store(
         windows.size_ms,
         logging_enabled=options.logging_enabled,
         log_config=options.log_config,
+        in_memory=in_memory,
     )
 
 

@@ -1,10 +1,12 @@
 """Loads files into a topic and exports a topic to files, in one batch of Spark."""
 
 import json
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as sql
@@ -17,6 +19,19 @@ from ottla.streams.spark.connector.options import cluster_options
 from ottla.streams.spark.query.failures import QueryError, explain
 
 _POLL_S = 0.2
+# CSV as RFC 4180 and `ottla topic export` write it: Spark's defaults drop blanks, read line breaks
+# as ends of rows, and escape quotes in a way of their own.
+_CSV = {
+    "header": "true",
+    "multiLine": "true",
+    "lineSep": "\n",
+    "escape": '"',
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}
+# Spark reads an empty cell, and a quoted one, as null if that is the text of null: a text that no
+# file has makes them differ.
+_CSV_READING = _CSV | {"nullValue": "\x00null\x00"}
 _RECORD = {
     "key": ("string", "binary"),
     "value": ("string", "binary"),
@@ -56,6 +71,7 @@ class ExportSettings:
     format: str
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
+    until_ms: int | None = None
     as_bytes: bool = False
     schema: str = ""
     overwrite: bool = False
@@ -74,10 +90,13 @@ def load(
     Raises QueryError or ConfigError if it fails; records written by then stay in the topic.
     """
     reader = spark.read.format(settings.format)
-    options = {"header": "true"} if settings.format == "csv" else {}
+    options = _reading(settings)
     reader = reader.options(**options, **(settings.options or {}))
     if settings.schema:
         reader = reader.schema(_columns(spark, settings.schema))
+    elif settings.is_records and settings.format == "json":
+        # Inference would make numbers of texts, and lacks columns that are null everywhere.
+        reader = reader.schema(_columns(spark, _JSON_RECORD))
     counted = Observation()
 
     def write() -> None:
@@ -90,6 +109,20 @@ def load(
 
     _watched(spark, write, report)
     return int(counted.get["rows"])
+
+
+_JSON_RECORD = (
+    "key string, value string, key_base64 string, value_base64 string, partition int, "
+    "timestamp timestamp, headers array<struct<key:string,value:binary>>"
+)
+
+
+def _reading(settings: LoadSettings) -> dict[str, str]:
+    """Return the options of Spark's reader, without those that the caller sets."""
+    # In Spark's default mode, a row that does not fit is loaded without its values.
+    defaults = (_CSV_READING if settings.format == "csv" else {}) | {"mode": "FAILFAST"}
+    chosen = {name.lower() for name in settings.options or {}}
+    return {name: value for name, value in defaults.items() if name.lower() not in chosen}
 
 
 def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
@@ -107,7 +140,8 @@ def _records(rows: DataFrame, settings: LoadSettings) -> DataFrame:
         column = sql.col(f"`{name}`")
         return column if kinds[name] in ("string", "binary") else column.cast("string")
 
-    row_as_json = sql.to_json(sql.struct(*(f"`{name}`" for name in rows.columns)))
+    whole = sql.struct(*(f"`{name}`" for name in rows.columns))
+    row_as_json = sql.to_json(whole, {"ignoreNullFields": "false"})
     columns = [(text(settings.value) if settings.value else row_as_json).alias("value")]
     if settings.key:
         columns.append(text(settings.key).alias("key"))
@@ -120,6 +154,11 @@ def _own_columns(rows: DataFrame) -> DataFrame:
     """Return the columns of records, in files that `export` wrote or that have the same column
     names.
     """
+    for name in ("key", "value"):
+        coded = f"{name}_base64"
+        if coded in rows.columns:
+            plain = [sql.col(name).cast("binary")] if name in rows.columns else []
+            rows = rows.withColumn(name, sql.coalesce(*plain, sql.unbase64(sql.col(coded))))
     kinds = {field.name: field.dataType.simpleString() for field in rows.schema}
     if "value" not in kinds:
         raise ConfigError("These files are not records: they have no column value.")
@@ -148,6 +187,10 @@ def export(
         "kafka.isolation.level": "read_committed",
     }
     records = spark.read.format("ottla").options(**options).load()
+    if settings.until_ms is not None:
+        records = records.where(
+            sql.col("timestamp") < sql.timestamp_millis(sql.lit(settings.until_ms))
+        )
     columns = _columns(spark, settings.schema) if settings.schema else None
     counted = Observation()
     rows = _exported(records, settings, columns).observe(
@@ -155,7 +198,9 @@ def export(
     )
     writer = rows.write.format(settings.format).mode("overwrite" if settings.overwrite else "error")
     if settings.format == "csv":
-        writer = writer.option("header", "true")
+        writer = writer.options(**_CSV)
+    elif settings.format == "json":
+        writer = writer.option("ignoreNullFields", "false")
     _watched(spark, lambda: writer.save(settings.folder), report)
     return int(counted.get["rows"])
 
@@ -175,20 +220,26 @@ def _columns(spark: SparkSession, text: str) -> StructType:
 def _exported(
     records: DataFrame, settings: ExportSettings, columns: StructType | None
 ) -> DataFrame:
-    is_bytes = settings.as_bytes and settings.format == "parquet"
-    kind = "binary" if is_bytes else "string"
-    key = sql.col("key").cast(kind).alias("key")
+    key = _data("key", settings).alias("key")
     own = [key, sql.col("partition"), sql.col("offset"), sql.col("timestamp")]
     if columns is not None:
-        value = sql.from_json(sql.col("value").cast("string"), columns)
+        value = sql.from_json(_data("value", settings), columns)
         renamed = [column.alias(f"_{name}") for column, name in zip(own, _OWN, strict=True)]
         return records.select(value.alias("value"), *renamed).select(
             "value.*", *(f"_{name}" for name in _OWN)
         )
     # CSV only has plain columns.
     headers = [] if settings.format == "csv" else [sql.col("headers")]
-    value = sql.col("value").cast(kind).alias("value")
-    return records.select(key, value, *own[1:], *headers)
+    suffix = "_base64" if settings.as_bytes and settings.format != "parquet" else ""
+    data = [_data(name, settings).alias(f"{name}{suffix}") for name in ("key", "value")]
+    return records.select(*data, *own[1:], *headers)
+
+
+def _data(name: str, settings: ExportSettings) -> Column:
+    """Return keys or values as bytes, or as text; bytes that are no text fail the export."""
+    if not settings.as_bytes:
+        return sql.validate_utf8(sql.col(name).cast("string"))
+    return sql.col(name) if settings.format == "parquet" else sql.base64(sql.col(name))
 
 
 _OWN = ("key", "partition", "offset", "timestamp")
@@ -217,11 +268,24 @@ def _watched(spark: SparkSession, work: Callable[[], None], report: Report) -> N
     watcher.start()
     try:
         work()
-    except PySparkException as error:
-        raise QueryError(explain(str(error))) from None
+    except (PySparkException, Py4JJavaError) as error:
+        raise QueryError(_reason(str(error))) from None
     finally:
         is_done.set()
         watcher.join()
+
+
+def _reason(text: str) -> str:
+    """Return the part of Spark's error that users need."""
+    if "INVALID_UTF8_STRING" in text:
+        return "a key or value is not UTF-8, so that it cannot be exported as text: add --bytes"
+    misfit = re.search(r"Malformed records are detected in record parsing: (.*?)\.?\n", text)
+    if misfit is None:
+        return explain(text)
+    return (
+        f"a row does not fit the columns: {misfit[1]}. --engine process reports its file, line and "
+        "column, and --bad-rows receives such rows"
+    )
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Fetches of followers: which partitions of a session the leader looks at."""
 
 import asyncio
+import gc
 import itertools
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ from typing import Any, cast
 import pytest
 import pytest_asyncio
 
+from ottla.base.errors import ErrorCode
 from ottla.cluster.image import PartitionImage, TopicImage
 from ottla.replication.partition import Partition
 from ottla.server.fetch import followers
@@ -216,6 +218,47 @@ async def test_a_response_after_a_wake_up_misses_no_change(broker: LogsBroker) -
     response = await waiting
     assert with_records(response) == [1, 3, 4]
     assert [item.partition_index for item in response.responses[0].partitions] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("count", [3, 30])
+async def test_a_session_that_the_follower_does_not_know_ends_with_its_connection(
+    broker: LogsBroker, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    """A follower that interrupts its first fetch, for a new partition, begins another session."""
+    monkeypatch.setattr(followers, "PARTITIONS_AT_ONCE", 10)
+    following = Following(broker, count)
+    for _ in range(2):
+        waiting = following.request(0)
+        await turn()
+        assert len(broker.follower_sessions) == 1
+        waiting.cancel()
+        await turn()
+        assert len(broker.follower_sessions) == 0
+    session_id = (await following.request(0, wait_ms=1)).session_id
+    following.request(1, session_id).cancel()
+    await turn()
+    assert [session.id for session in broker.follower_sessions] == [session_id]
+
+
+async def test_a_refused_fetch_is_freed_at_once(broker: LogsBroker) -> None:
+    """Followers name deleted partitions for a while; full collections are rare."""
+    following = Following(broker, 3)
+    keys = [("t", number) for number in range(3)]
+    broker.replicas.stop_replicas(1, keys, delete=True)
+
+    def fetches() -> int:
+        return sum(isinstance(item, followers.FollowerFetch) for item in gc.get_objects())
+
+    gc.collect()
+    before = fetches()
+    gc.disable()
+    try:
+        response = following.request(-1, wait_ms=0)
+        errors = {item.error_code for item in response.responses[0].partitions}
+        assert errors == {ErrorCode.NOT_LEADER_OR_FOLLOWER}
+        assert fetches() == before
+    finally:
+        gc.enable()
 
 
 async def test_a_leader_that_resigns_ends_the_wait(broker: LogsBroker) -> None:

@@ -91,6 +91,20 @@ def test_idle_session_is_evicted(sessions: FetchSessions, clock: Clock) -> None:
         begin(sessions, request(0, session_id=second, epoch=1))
 
 
+def test_idle_session_of_a_follower_is_evicted_early(clock: Clock) -> None:
+    """A follower that was killed is not the reason to remember its partitions for ever."""
+    sessions = FetchSessions(100, clock=clock, rng=SeededRng(1), drops_idle=True)
+    killed, alive = begin(sessions, request(9)), begin(sessions, request(1))
+    clock.now += EVICTION_SECONDS
+    begin(sessions, request(0, session_id=alive, epoch=1))
+    assert begin(sessions, request(1)) > 0
+    assert len(sessions) == 3
+    clock.now += 1
+    assert begin(sessions, request(1)) > 0
+    assert {session.id for session in sessions} >= {alive}
+    assert killed not in {session.id for session in sessions}
+
+
 def test_larger_session_evicts_an_old_small_one(sessions: FetchSessions, clock: Clock) -> None:
     """A session with more partitions is worth more and evicts a smaller one."""
     small, large = begin(sessions, request(1)), begin(sessions, request(5))

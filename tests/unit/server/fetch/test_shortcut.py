@@ -1,6 +1,7 @@
 """The fast path of a fetch returns the same bytes as the handler, or does not apply."""
 
 import asyncio
+import gc
 import random
 import struct
 from typing import Any
@@ -157,6 +158,26 @@ async def test_fast_path_and_handler_answer_alike(broker: LogsBroker, version: i
     # The first request of a kind uses the handler: of two topics, partitions and leader epochs
     # each.
     assert short.long_count == (8 if version >= FIRST_VERSION_WITH_EPOCHS else 4)
+
+
+async def test_nothing_remains_of_deleted_partitions(broker: LogsBroker) -> None:
+    """Topics that are created, read by two racks and deleted leave no requests behind."""
+    desk = Desk(broker)
+
+    def known() -> int:
+        return sum(type(item).__name__ == "Known" for item in gc.get_objects())
+
+    gc.collect()
+    before = known()
+    for number in range(20):
+        topic = f"topic-{number}"
+        broker.create(topic)
+        for rack in ("a", "b"):
+            desk.fetch(request(broker, (topic, 0, 0), rack_id=rack), 13)
+    assert known() == before + 40
+    broker.replicas.stop_replicas(1, [(f"topic-{n}", 0) for n in range(20)], delete=True)
+    gc.collect()
+    assert known() == before
 
 
 async def test_consumers_in_several_racks_take_the_fast_path_in_turn(broker: LogsBroker) -> None:
@@ -367,6 +388,25 @@ async def test_known_request_that_the_handler_answers_is_not_learned_again(
         assert code == ErrorCode.OFFSET_OUT_OF_RANGE
     assert desk.long_count == 4
     assert len(compiled) == count
+
+
+async def test_a_session_that_the_consumer_does_not_know_ends_with_its_connection(
+    broker: LogsBroker,
+) -> None:
+    """The connection is lost while the first fetch waits; a session that is known remains."""
+    desk = Desk(broker)
+    broker.create("t")
+    for _ in range(2):
+        waiting = request(broker, ("t", 0, 0), session_epoch=0, max_wait_ms=60_000)
+        desk.begin(headers.encode_request(waiting, 13, 7, "client"))
+        assert len(broker.fetch_sessions) == 1
+        desk.abandon()
+        await asyncio.sleep(0)
+        assert len(broker.fetch_sessions) == 0
+    desk.ask(request(broker, ("t", 0, 0), session_epoch=0), 13)
+    desk.abandon()
+    await asyncio.sleep(0)
+    assert len(broker.fetch_sessions) == 1
 
 
 async def test_session_of_one_partition_uses_the_fast_path(broker: LogsBroker) -> None:

@@ -1,6 +1,7 @@
 """The fast path of a produce returns the same bytes as the handler, or does not apply."""
 
 import asyncio
+import gc
 import random
 import struct
 from typing import Any
@@ -153,6 +154,28 @@ async def test_invalid_requests_go_to_the_handler(broker: LogsBroker) -> None:
     assert desk.long_count == count + 1
     broker.replicas.stop_replicas(1, [("t", 0)], delete=True)
     assert desk.code(request(broker, batch(b"v"))) != 0
+
+
+async def test_nothing_remains_of_deleted_partitions(broker: LogsBroker) -> None:
+    """Topics that are created, written and deleted all the time leave no requests behind."""
+    desk = Desk(broker)
+
+    def known() -> int:
+        return sum(type(item).__name__ == "_Known" for item in gc.get_objects())
+
+    gc.collect()
+    before = known()
+    for number in range(20):
+        topic = f"topic-{number}"
+        broker.create(topic, partitions=2)
+        for partition in (0, 1):
+            message = request(broker, batch(b"v"), topic=topic, partition=partition)
+            assert desk.code(message) == 0
+    assert known() == before + 40
+    keys = [(f"topic-{number}", partition) for number in range(20) for partition in (0, 1)]
+    broker.replicas.stop_replicas(1, keys, delete=True)
+    gc.collect()
+    assert known() == before
 
 
 async def test_known_request_that_the_handler_answers_is_not_learned_again(

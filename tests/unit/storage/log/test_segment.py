@@ -93,9 +93,28 @@ def test_an_offset_between_two_entries_costs_one_read_and_no_headers(
 
     monkeypatch.setattr(scan, "header_at", None)
     for offset in range(BASE + 1, BASE + 200):
-        reads.clear()
-        assert segment.batches.locate(offset, read) == place_of(headers, offset)
-        assert len(reads) <= 1
+        for reads_max in (1, 0):
+            reads.clear()
+            assert segment.batches.locate(offset, read) == place_of(headers, offset)
+            assert len(reads) <= reads_max
+
+
+def test_positions_of_earlier_lookups_are_void_after_a_truncation(tmp_path: Path) -> None:
+    """Another leader's batches, of other sizes, follow the place where the segment was cut."""
+    segment = make_segment(tmp_path, index_interval_bytes=4096)
+    headers = fill(segment, 100, records=1)
+    segment.seal()
+    for offset in range(BASE + 1, BASE + 30):
+        assert segment.batches.locate(offset) == place_of(headers, offset)
+    assert segment.truncate_to(BASE + 5) == BASE + 5
+    del headers[5:]
+    for number in range(30):
+        data = make_batch(3, base_offset=BASE + 5 + 3 * number)
+        headers.append(batch.parse_header(data))
+        segment.append(data, headers[-1].base_offset, headers[-1].last_offset, START_MS)
+    segment.seal()
+    for offset in range(BASE + 1, BASE + 95):
+        assert segment.batches.locate(offset) == place_of(headers, offset)
 
 
 def test_more_batches_than_memory_keeps_are_found(tmp_path: Path) -> None:

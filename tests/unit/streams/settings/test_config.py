@@ -21,7 +21,12 @@ from ottla.streams import (
     WallclockTimestampExtractor,
 )
 from ottla.streams.application.election import ElectionSettings
-from ottla.streams.settings.application import AppSettings, known_options, read_settings
+from ottla.streams.settings.application import (
+    AppSettings,
+    check_local,
+    known_options,
+    read_settings,
+)
 from ottla.streams.settings.config import keywords
 from ottla.streams.settings.handlers import (
     ExceptionHandlers,
@@ -152,6 +157,77 @@ def test_an_option_without_effect_on_spark_is_rejected_with_the_alternative(
         TopologyTestDriver(StreamsBuilder().build(), {name: 1})
     with pytest.raises(ConfigError, match=sentence.replace(name, name.replace(".", "_"))):
         read_settings({name.replace(".", "_"): 1})
+
+
+_REPLICAS: dict[str, Any] = {
+    "engine": "local",
+    StreamsConfig.NUM_STANDBY_REPLICAS_CONFIG: 1,
+    StreamsConfig.ACCEPTABLE_RECOVERY_LAG_CONFIG: 50,
+    StreamsConfig.MAX_WARMUP_REPLICAS_CONFIG: 3,
+    StreamsConfig.PROBING_REBALANCE_INTERVAL_MS_CONFIG: 60_000,
+    StreamsConfig.MAX_TASK_IDLE_MS_CONFIG: 5,
+    StreamsConfig.RACK_AWARE_ASSIGNMENT_TAGS_CONFIG: "zone, cluster_1",
+    StreamsConfig.client_tag("zone"): "a",
+    StreamsConfig.client_tag("cluster_1"): "b",
+    StreamsConfig.DEFAULT_DSL_STORE_CONFIG: StreamsConfig.IN_MEMORY,
+    StreamsConfig.consumer_prefix("group.instance.id"): "first",
+    "main.consumer.session.timeout.ms": 6_000,
+    "max.poll.interval.ms": 9_000,
+}
+
+
+def test_options_of_replicas_and_members_have_kafkas_names() -> None:
+    """Those of the member may have the prefix of the consumer."""
+    settings = read_settings(keywords(_REPLICAS, known_options()))
+    assert settings.num_standby_replicas == 1
+    assert settings.acceptable_recovery_lag == 50
+    assert settings.max_warmup_replicas == 3
+    assert settings.probing_rebalance_interval_ms == 60_000
+    assert settings.max_task_idle_ms == 5
+    assert settings.rack_aware_assignment_tags == ["zone", "cluster_1"]
+    assert settings.client_tags == {"zone": "a", "cluster_1": "b"}
+    assert settings.default_dsl_store == "in_memory"
+    assert settings.group_instance_id == "first"
+    assert settings.session_timeout_ms == 6_000
+    assert settings.max_poll_interval_ms == 9_000
+    check_local(settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("rocksdb.config.setter", "state is in SQLite"),
+        ("dsl.store.suppliers.class", r"set default\.dsl\.store"),
+        ("consumer.max.poll.records", "defaults of librdkafka"),
+        ("task.timeout.ms", "waits until the brokers respond"),
+    ],
+)
+def test_an_option_without_effect_on_the_local_engine_is_rejected_with_the_alternative(
+    name: str, instead: str
+) -> None:
+    """The error names the engine."""
+    sentence = f"option '{name}' of Kafka Streams has no effect with engine='local': .*{instead}"
+    with pytest.raises(ConfigError, match=sentence):
+        keywords({"engine": "local", name: 1}, known_options())
+    with pytest.raises(ConfigError, match=sentence.replace(name, name.replace(".", "_"))):
+        read_settings({"engine": "local", name.replace(".", "_"): 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"state_dir": "hdfs://nodes/state"}, "'hdfs://nodes/state' with engine='local'"),
+        ({"default_dsl_store": "lmdb"}, "'lmdb': choose rocksDB or in_memory"),
+        ({"heartbeat_interval_ms": 10_000}, r"less than session_timeout_ms \(10000\)"),
+        ({"rack_aware_assignment_tags": ["zone"]}, "'zone': client_tags of this instance"),
+        ({"client_tags": {"zone": 1}}, "'zone': 1: set a text"),
+        ({"group_instance_id": "a/b"}, "group_instance_id cannot be 'a/b'"),
+    ],
+)
+def test_the_local_engine_rejects_values(options: dict[str, Any], sentence: str) -> None:
+    """The error quotes the value."""
+    with pytest.raises(ConfigError, match=sentence):
+        check_local(read_settings({"engine": "local", **options}))
 
 
 _JAAS = 'x.PlainLoginModule required username="ann" password="hush";'

@@ -1,13 +1,33 @@
 """Tasks are assigned evenly, move rarely, and never run twice."""
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.streams.local.assignment import assign, target
+from ottla.streams.local.assignment.placement import (
+    ReplicaSettings,
+    TaskMember,
+    TaskPlacement,
+    cooperative,
+)
 from ottla.streams.local.layout import TaskId
 
 _TASKS = st.lists(st.builds(TaskId, st.integers(0, 3), st.integers(0, 9)), unique=True, max_size=24)
 _MEMBERS = st.integers(1, 6)
+
+
+def target(tasks: list[TaskId], owned: Mapping[str, frozenset[TaskId]]) -> dict[str, list[TaskId]]:
+    """Return the balanced assignment of stateless tasks."""
+    members = {name: TaskMember(rows, process=name) for name, rows in owned.items()}
+    return TaskPlacement((), members, ReplicaSettings()).target(tasks)
+
+
+def assign(tasks: list[TaskId], owned: Mapping[str, frozenset[TaskId]]) -> dict[str, list[TaskId]]:
+    """Return the assignment of one generation of stateless tasks."""
+    members = {name: TaskMember(rows, process=name) for name, rows in owned.items()}
+    placed = TaskPlacement((), members, ReplicaSettings()).place(tasks)
+    return {name: row.active for name, row in cooperative(placed, members).items()}
 
 
 def _owned(data: st.DataObject, tasks: list[TaskId], count: int) -> dict[str, frozenset[TaskId]]:

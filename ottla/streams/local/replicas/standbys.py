@@ -1,0 +1,102 @@
+"""Standby replicas and warm-up replicas: states of tasks that follow the changelogs continuously.
+
+The task can continue here with only the end of the changelog to restore. With exactly_once_v2 the
+reader stops before an open transaction.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ottla.client.records import TopicPartition
+from ottla.streams.local.inputs import Arrived, PartitionReader
+from ottla.streams.local.layout import TaskId
+from ottla.streams.local.state import TaskState
+
+_STEP_RECORDS = 2_000
+
+
+@dataclass(frozen=True)
+class _Standby:
+    state: TaskState
+    stores: Mapping[TopicPartition, str]
+
+
+class Standbys:
+    """The standby tasks of a worker. For one thread."""
+
+    def __init__(self, open_reader: Callable[[], PartitionReader]) -> None:
+        self._open_reader = open_reader
+        self._reader: PartitionReader | None = None
+        self._standbys: dict[TaskId, _Standby] = {}
+        self._owners: dict[TopicPartition, _Standby] = {}
+
+    @property
+    def tasks(self) -> frozenset[TaskId]:
+        """The tasks that have a state here."""
+        return frozenset(self._standbys)
+
+    def position(self, task: TaskId) -> int:
+        """Return the sum of a task's positions in its changelogs."""
+        standby = self._standbys[task]
+        return sum(standby.state.positions[key] for key in standby.stores)
+
+    def lag(self, task: TaskId) -> int | None:
+        """Return how far a task is behind its changelogs; None before the brokers have responded."""
+        standby, reader = self._standbys[task], self._reader
+        ends = {key: reader.end(key) if reader else None for key in standby.stores}
+        lags = [end - standby.state.positions[key] for key, end in ends.items() if end is not None]
+        return sum(lags) if len(lags) == len(ends) else None
+
+    def add(self, state: TaskState, stores: Mapping[TopicPartition, str]) -> None:
+        """Follow the changelogs of a task from the positions of its state."""
+        standby = self._standbys[state.task] = _Standby(state, stores)
+        if not stores:
+            return
+        if self._reader is None:
+            self._reader = self._open_reader()
+        self._owners |= dict.fromkeys(stores, standby)
+        self._reader.add({key: state.positions[key] for key in stores})
+
+    def take(self, task: TaskId) -> TaskState | None:
+        """Stop following a task, and return its state; None if it is not here."""
+        standby = self._standbys.pop(task, None)
+        if standby is None:
+            return None
+        if self._reader is not None:
+            self._reader.remove(standby.stores)
+        for key in standby.stores:
+            del self._owners[key]
+        return standby.state
+
+    def step(self, timeout_s: float = 0.0) -> int:
+        """Read some records; return their number. Raises StateDamaged."""
+        if self._reader is None or not self._reader.assigned:
+            return 0
+        rows = self._reader.poll(_STEP_RECORDS, timeout_s)
+        for row in rows:
+            standby = self._owners[row.key]
+            if isinstance(row, Arrived):
+                record = row.record
+                standby.state.restore(
+                    standby.stores[row.key], record.key or b"", record.value, record.timestamp
+                )
+                standby.state.positions[row.key] = record.offset + 1
+            else:
+                standby.state.positions[row.key] = row.offset
+        for standby in self._standbys.values():
+            standby.state.save_if_large()
+        return len(rows)
+
+    def damaged(self) -> list[TaskId]:
+        """Return the tasks whose state on disk cannot be read."""
+        return [task for task, row in self._standbys.items() if row.state.damage]
+
+    def save(self) -> None:
+        """Write what was read to disk. Raises StateDamaged."""
+        for standby in self._standbys.values():
+            standby.state.save()
+
+    def close(self) -> None:
+        """Close the reader; the states are taken before."""
+        if self._reader is not None:
+            self._reader.close()
