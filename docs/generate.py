@@ -1,4 +1,4 @@
-"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md from the code.
+"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md.
 
 `--check` only compares.
 

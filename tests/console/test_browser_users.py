@@ -93,7 +93,7 @@ def test_a_user_is_created_promoted_and_deleted(
     password = status.inner_text().split()[-1]
     with visitor(browser, console.url) as other:
         log_in(other, "grace", password)
-        choose_password(other, password)
+        choose_password(other)
         other.goto("/c/local/topics")
         expect(other.get_by_role("link", name="orders")).to_be_visible()
         expect(other.get_by_role("link", name="Create a topic")).to_have_count(0)
