@@ -1,4 +1,5 @@
-"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md.
+"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md from
+the code.
 
 `--check` only compares.
 
@@ -393,13 +394,13 @@ def readers_page() -> str:
         "left out or changed, and the reader says so. **open**: not tested there, or not right.",
         [
             "## Readers",
-            _matrix(corpus.READERS),
+            _matrix((*corpus.READERS, *corpus.SPARK_READERS)),
             "## Writers and copies",
-            _matrix(corpus.WRITERS),
+            _matrix((*corpus.WRITERS, *corpus.SPARK_WRITERS)),
             "## Reasons",
             "\n".join(
                 f"* {row.name}{'' if topic == '*' else f', {topic}'}: {result}: {reason}."
-                for row in (*corpus.READERS, *corpus.WRITERS)
+                for row in corpus.ALL_ROWS
                 for topic, (result, reason) in row.others.items()
             ),
         ],
