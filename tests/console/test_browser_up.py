@@ -53,9 +53,7 @@ def line(process: subprocess.Popen[str], pattern: re.Pattern[str]) -> re.Match[s
 
 
 def test_the_command_is_used_from_its_login_link_to_its_end(tmp_path: Path) -> None:
-    """The link logs in once, the admin chooses a password, the overview shows the broker, and Ctrl-C
-    ends all with status 0.
-    """
+    """The admin chooses a password, the overview shows the broker, and Ctrl-C ends all with 0."""
     with up(tmp_path / "data") as process, chromium() as browser:
         line(process, _READY)
         link, url = line(process, _CONSOLE).groups()
