@@ -11,6 +11,8 @@ from contextlib import ExitStack
 import pytest
 import yaml
 
+from ottla.client.config.properties import parse_properties
+from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.testing.process import COMMAND
 from ottla.tools.main import root
 from tests.law import source
@@ -77,3 +79,17 @@ def test_services_of_compose_have_commands_that_exist() -> None:
     assert "local=ottla:29092" in command
     assert services["ottla"]["hostname"] == "ottla"
     assert {"ottla", "console", "prometheus"} == set(services)
+
+
+def test_manifests_of_kubernetes_have_options_that_exist() -> None:
+    """Three brokers and three servers of ZooKeeper have the configuration of the file."""
+    text = (_DEPLOY / "kubernetes.yaml").read_text("utf-8")
+    objects = {(item["kind"], item["metadata"]["name"]): item for item in yaml.safe_load_all(text)}
+    properties = objects["ConfigMap", "ottla"]["data"]["server.properties"]
+    refuse_unknown_names(parse_properties(properties, "server.properties"))
+    sets = [objects["StatefulSet", name]["spec"] for name in ("ottla", "zookeeper")]
+    assert [item["replicas"] for item in sets] == [3, 3]
+    container = sets[0]["template"]["spec"]["containers"][0]
+    command = container["args"][0].split()
+    assert command[:4] == ["exec", "ottla", "broker", "start"]
+    assert {word for word in command if word.startswith("--")} <= {"--config", "--option"}

@@ -365,3 +365,32 @@ def test_terminal_shows_status_line(tmp_path: Path) -> None:
     assert process.wait(timeout=20) == 0
     assert output.endswith("\r\x1b[2KOttla has stopped.\r\n")
     os.close(master)
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not _has_ipv6(), reason="this machine has no address ::1")
+def test_listener_of_ipv6_and_a_folder_with_blanks_and_umlauts(tmp_path: Path) -> None:
+    """Clients connect to [::1], and the data is in the folder."""
+    data = tmp_path / "my däta 日志"
+    process = subprocess.Popen(
+        [*COMMAND, "up", "--host", "::1", "--port", "0", "--data", str(data)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        bootstrap = process.stdout.readline().split()[4]
+        assert bootstrap.startswith("[::1]:")
+        with Brokers(bootstrap) as brokers:
+            assert topics.list_topics(brokers) == []
+    finally:
+        process.kill()
+        process.communicate(timeout=20)
+    assert (data / "meta.properties").exists()
