@@ -10,6 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 import yaml
+from kubernetes_validate import ValidationError, latest_version, validate
 
 from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
@@ -79,6 +80,16 @@ def test_services_of_compose_have_commands_that_exist() -> None:
     assert "local=ottla:29092" in command
     assert services["ottla"]["hostname"] == "ottla"
     assert {"ottla", "console", "prometheus"} == set(services)
+
+
+def test_manifests_fit_the_schemas_of_kubernetes() -> None:
+    """Each object has the fields of its kind, and no others."""
+    objects = list(yaml.safe_load_all((_DEPLOY / "kubernetes.yaml").read_text("utf-8")))
+    for item in objects:
+        validate(item, latest_version(), strict=True)
+    objects[-1]["spec"]["replica"] = 3
+    with pytest.raises(ValidationError, match="replica"):
+        validate(objects[-1], latest_version(), strict=True)
 
 
 def test_manifests_of_kubernetes_have_options_that_exist() -> None:

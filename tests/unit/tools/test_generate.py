@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from kubernetes_validate import latest_version, validate
 
 from ottla.tools.generate import alert_rules, grafana_dashboard, prometheus_config, systemd, writing
 from ottla.tools.generate.alert_rules import AlertThresholds
@@ -241,6 +242,8 @@ def test_a_pipeline_is_objects_of_kubernetes(
     words = ["generate", "kubernetes", str(pipeline), "--image", "registry/ottla:1"]
     assert run(words) == 0
     objects = list(yaml.safe_load_all(capsys.readouterr().out))
+    for item in objects:
+        validate(item, latest_version(), strict=True)
     assert [(item["apiVersion"], item["kind"]) for item in objects] == [
         ("v1", "ConfigMap"),
         ("v1", "PersistentVolumeClaim"),
