@@ -7,7 +7,7 @@ TESTS ?= tests
 ARGS ?=
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick nightly campaign check docs fix bench record lock clean
+.PHONY: help demo test quick nightly campaign check docs fix bench record lock clean portable test-python
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -33,7 +33,7 @@ PARALLEL := -n 3 --dist loadscope --no-loadscope-reorder
 # The budgets of folders hold for whole runs.
 WHOLE := $(if $(filter tests,$(TESTS)),$(if $(ARGS),,--budgets))
 # Write the bytecode of changed modules and of the tests, as Python does by default: collecting takes a third of the time.
-test quick nightly: export PYTHONDONTWRITEBYTECODE :=
+test quick nightly portable: export PYTHONDONTWRITEBYTECODE :=
 
 test: $(VENV)/.installed  ## run every test (Java is installed from PyPI if it is missing); ARGS=… for pytest
 	$(BIN)/python -m tests.run $(PARALLEL) --durations-table $(WHOLE) $(TESTS) $(ARGS)
@@ -42,6 +42,13 @@ quick: $(VENV)/.installed  ## run the tests that take seconds, not minutes; ARGS
 	$(BIN)/python -m tests.run $(PARALLEL) -m "not slow and not spark and not compat" $(TESTS) $(ARGS)
 
 # Each command runs although another one has failed.
+# Its environment is .venv-python3.13, beside that of the other targets.
+test-python:  ## run the quick tests with another Python: make test-python PYTHON=python3.13
+	$(MAKE) quick PYTHON=$(PYTHON) VENV=$(VENV)-$(notdir $(PYTHON))
+
+portable: $(VENV)/.installed  ## run quick tests without the names that Linux has and macOS lacks; ARGS=… for pytest
+	$(BIN)/python -m tests.portable $(ARGS)
+
 nightly: $(VENV)/.installed  ## run what `make test` leaves out, then look for flaky tests under load: hours
 	status=0; \
 	$(BIN)/python -m tests.run $(PARALLEL) --durations-table --nightly -m nightly $(TESTS) $(ARGS) || status=1; \
@@ -82,6 +89,7 @@ record: $(VENV)/.installed  ## record the scripted conversations with Apache Kaf
 lock: $(VENV)/.installed  ## update the locked versions of the development packages
 	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev \
 		--no-header pyproject.toml -o requirements.lock
+	$(BIN)/python -m docs.platforms
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis out

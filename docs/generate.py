@@ -1,4 +1,5 @@
-"""Writes docs/{apis,options,gaps,compatibility,scripts,search,what-readers-show}.md from the code.
+"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md from
+the code.
 
 `--check` only compares.
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import ottla
-from docs import compatibility
+from docs import compatibility, platforms
 from ottla.base.options import Option, OptionType, Table
 from ottla.base.search.language import TABLE
 from ottla.cluster.options import option_tables
@@ -40,6 +41,15 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     heads = list(heads)
     lines = [heads, ["---"] * len(heads), *(list(row) for row in rows)]
     return "\n".join(f"| {' | '.join(cell.replace('|', '·') for cell in line)} |" for line in lines)
+
+
+def platforms_page() -> str:
+    """Return docs/platforms.md: systems, Pythons, and the wheels of dependencies."""
+    heads, *rows = platforms.DIFFERENCES
+    differences = _table(heads, rows)
+    wheels = _table(["", *platforms.SYSTEMS.values()], platforms.rows())
+    parts = ["## What differs", differences, platforms.TEXT, platforms.WHEELS, wheels]
+    return _page(platforms.TITLE, platforms.LEAD, parts)
 
 
 def _header(path: Path) -> list[str]:
@@ -384,13 +394,13 @@ def readers_page() -> str:
         "left out or changed, and the reader says so. **open**: not tested there, or not right.",
         [
             "## Readers",
-            _matrix(corpus.READERS),
+            _matrix((*corpus.READERS, *corpus.SPARK_READERS)),
             "## Writers and copies",
-            _matrix(corpus.WRITERS),
+            _matrix((*corpus.WRITERS, *corpus.SPARK_WRITERS)),
             "## Reasons",
             "\n".join(
                 f"* {row.name}{'' if topic == '*' else f', {topic}'}: {result}: {reason}."
-                for row in (*corpus.READERS, *corpus.WRITERS)
+                for row in corpus.ALL_ROWS
                 for topic, (result, reason) in row.others.items()
             ),
         ],
@@ -409,6 +419,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/options.md": options_page(),
         ROOT / "docs/gaps.md": gaps_page(),
         ROOT / "docs/compatibility.md": compatibility_page(),
+        ROOT / "docs/platforms.md": platforms_page(),
         ROOT / "docs/scripts.md": scripts_page(),
         ROOT / "docs/search.md": search_page(),
         ROOT / "docs/what-readers-show.md": readers_page(),

@@ -11,36 +11,33 @@ passwords.
 
 import asyncio
 import errno
-import fcntl
 import logging
 import os
 import stat
-import struct
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
 from ottla.base.buffers import Buffer, FileRange, NotSendable
-from ottla.base.descriptors import SPARES
 from ottla.base.loading import deferred_module
+from ottla.base.platform import disk
+from ottla.base.platform.descriptors import SPARES
 from ottla.base.tasks import run_in_own_thread
 
 # ctypes, which the first fetch needs, and the libraries of archives, which shutil loads.
 if TYPE_CHECKING:
     import shutil
 
-    from ottla.base import page_cache
+    from ottla.base.platform import page_cache
 else:
-    page_cache = deferred_module("ottla.base.page_cache")
+    page_cache = deferred_module("ottla.base.platform.page_cache")
     shutil = deferred_module("shutil")
 
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-# struct flock: exclusive, from the start to the end of the file; an OFD lock has no process id.
-_WHOLE_FILE_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 _FILE_MODE, _FOLDER_MODE, _OF_OWNER = 0o600, 0o700, 0o700
 
 
@@ -221,21 +218,6 @@ def overwrite(files: FileSystem, path: str, data: bytes) -> None:
         file.close()
 
 
-@contextmanager
-def private_copy(data: bytes) -> Iterator[str]:
-    """Yield the path of a file with this content, for a library that reads secrets from files only.
-
-    The file is in memory, without a name that other processes could open.
-    """
-    fd = os.memfd_create("private", os.MFD_CLOEXEC)
-    try:
-        with open(fd, "wb", closefd=False) as file:
-            file.write(data)
-        yield f"/proc/self/fd/{fd}"
-    finally:
-        os.close(fd)
-
-
 async def run_whole(files: FileSystem, work: Callable[[], T]) -> T:
     """Run blocking work off the event loop; a cancellation takes effect when the work has ended.
 
@@ -367,7 +349,7 @@ class RealFile:
         """Return the bytes if the page cache contains all of them (RWF_NOWAIT)."""
         buffer = bytearray(size_bytes)
         try:
-            count = os.preadv(self._fd, (buffer,), position, os.RWF_NOWAIT)
+            count = disk.read_vector(self._fd, (buffer,), position, disk.NO_WAIT)
         except BlockingIOError:
             raise NotCached from None
         except OSError as error:
@@ -414,7 +396,7 @@ class RealFile:
         """Flush content and length to the device."""
         if self._fd < 0:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), self.path)
-        os.fdatasync(self._fd)
+        disk.sync_data(self._fd)
 
     def fileno(self) -> int:
         """Return the descriptor; simulated files have no descriptor."""
@@ -446,12 +428,7 @@ class RealLock:
         """Write everything to the device that the kernel has not written yet (syncfs)."""
         if self._fd < 0:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
-        try:
-            mounts = RealFileSystem().read("/proc/self/mountinfo").decode("utf-8", "replace")
-        except FileNotFoundError:
-            # Not Linux.
-            return False
-        return page_cache.write_all(self._fd, mounts)
+        return page_cache.sync_file_system(self._fd)
 
 
 class RealFileSystem:
@@ -525,7 +502,7 @@ class RealFileSystem:
         with SPARES.run(lambda: open(temporary, "wb", opener=open_private)) as file:
             file.write(data)
             file.flush()
-            os.fsync(file.fileno())
+            disk.sync_all(file.fileno())
         os.replace(temporary, path)
         self.sync_directory(os.path.dirname(path) or ".")
 
@@ -533,7 +510,7 @@ class RealFileSystem:
         """Flush a folder's names to the device."""
         fd = SPARES.run(lambda: os.open(path, os.O_RDONLY | os.O_DIRECTORY))
         try:
-            os.fsync(fd)
+            disk.sync_all(fd)
         finally:
             os.close(fd)
 
@@ -542,9 +519,7 @@ class RealFileSystem:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
         fd = SPARES.run(lambda: os.open(path, flags, _FILE_MODE))
         try:
-            # A lock of the open file, not of the process: it excludes another node in this process,
-            # and (unlike flock) also the POSIX locks that Java takes.
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE_LOCK)
+            disk.lock_whole_file(fd)
         except BlockingIOError as error:
             holder = os.read(fd, 32).decode("ascii", "replace").strip()
             os.close(fd)

@@ -92,7 +92,7 @@ def check_address(host: str, *, allows_insecure: bool) -> str:
     The console does not encrypt: ConfigError if others can reach the address, unless the operator
     allows that.
     """
-    if _is_loopback(host):
+    if is_loopback(host):
         return ""
     danger = (
         f"the console does not encrypt: on {host}, everyone between a browser and it can read passwords "
@@ -106,7 +106,8 @@ def check_address(host: str, *, allows_insecure: bool) -> str:
     )
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return True if no other machine can reach an address."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:

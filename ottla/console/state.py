@@ -8,6 +8,7 @@ from ottla.base.files import RealFileSystem
 from ottla.console.accounts.attempts import LoginAttempts
 from ottla.console.accounts.audit import AuditLog
 from ottla.console.accounts.database import Database
+from ottla.console.accounts.login_links import LoginLink
 from ottla.console.accounts.masking import Masking
 from ottla.console.accounts.rights import Rights
 from ottla.console.accounts.sessions import Sessions
@@ -43,7 +44,8 @@ class ConsoleSettings:
     waits `timeout_s` for a cluster. Histories have a point in `sample_s` seconds.
     Alert channels reach loopback and link-local addresses only in `allowed_networks`. With
     `allows_insecure` the console may listen on an address that others can reach. `first_rules` are
-    the alert rules of a new file. With `oidc`, users of an identity provider may log in, too.
+    the alert rules of a new file. With `oidc`, users of an identity provider may log in, too. With
+    `has_login_link`, the first admin has no password, but a link in the output of the start.
     """
 
     clusters: tuple[ClusterSettings, ...]
@@ -58,6 +60,7 @@ class ConsoleSettings:
     allows_insecure: bool = False
     first_rules: tuple[Rule, ...] = ()
     oidc: OidcSettings | None = None
+    has_login_link: bool = False
 
 
 @dataclass(slots=True)
@@ -87,6 +90,7 @@ class Console:
     attempts: LoginAttempts = field(default_factory=LoginAttempts)
     notices: Notices = field(default_factory=Notices)
     one_time_password: str | None = None
+    login_link: LoginLink = field(default_factory=LoginLink)
 
     def close(self) -> None:
         """Stop the samples, and close the connections and the file."""
@@ -134,5 +138,7 @@ def open_console(settings: ConsoleSettings, clock: Clock | None = None) -> Conso
         locks,
         OidcLogins(database, users, sessions, clock),
         None if settings.oidc is None else IdentityProvider(settings.oidc, clock),
-        one_time_password=users.create_first(settings.first_password),
+        one_time_password=users.create_first(
+            settings.first_password, has_login_link=settings.has_login_link
+        ),
     )

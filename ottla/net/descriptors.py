@@ -10,8 +10,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from itertools import chain
 
-from ottla.base import descriptors
 from ottla.base.logs import provoked_logger
+from ottla.base.platform import descriptors
 from ottla.net.connection import Connection
 
 # For files that are open briefly: index files, checkpoints, sealed segments, monitoring.

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from ottla.base import descriptors
 from ottla.base.clock import Clock, RealClock
 from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred_module, load_module
 from ottla.base.logs import provoked_logger
+from ottla.base.platform import descriptors
+from ottla.base.platform.descriptors import SPARE_COUNT, SPARES
 from ottla.coordinators.groups.service import DEFERRED_MODULES
 from ottla.server.loop_lag import LoopWatch
 
@@ -39,7 +40,7 @@ _BETWEEN_IMPORTS_SECONDS = 0.02
 THRESHOLDS = (20_000, 5, 1000)
 COLLECTED_OBJECTS_MAX = 50_000
 # ctypes for the page cache, which every fetch asks.
-_OF_FETCHES = "ottla.base.page_cache"
+_OF_FETCHES = "ottla.base.platform.page_cache"
 
 
 class Service(Protocol):
@@ -80,7 +81,7 @@ def run(node: S, on_ready: Callable[[S], None]) -> None:
     former_thresholds = gc.get_threshold()
     gc.set_threshold(*THRESHOLDS)
     descriptors.raise_soft_limit()
-    descriptors.SPARES.hold(descriptors.SPARE_COUNT)
+    SPARES.hold(SPARE_COUNT)
     *_, factory = event_loops().values()
     former = {number: signal.getsignal(number) for number in _SIGNALS}
     try:
@@ -88,7 +89,7 @@ def run(node: S, on_ready: Callable[[S], None]) -> None:
             runner.run(_serve(node, on_ready))
     finally:
         gc.set_threshold(*former_thresholds)
-        descriptors.SPARES.hold(0)
+        SPARES.hold(0)
         # uvloop keeps its handler of SIGINT, which does nothing once the loop is closed.
         for number, handler in former.items():
             signal.signal(number, handler)

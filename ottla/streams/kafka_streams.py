@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from types import TracebackType
@@ -34,6 +34,7 @@ from typing import Any, TypeVar
 from ottla.base.errors import ConfigError
 from ottla.base.loading import deferred
 from ottla.client.config.access import ClusterAccess
+from ottla.client.config.settings import addresses_of
 from ottla.client.errors import NotReachable, TimedOut
 from ottla.client.raw.consumer import ConsumedRecord
 from ottla.streams.application.active_driver import ActiveDriver
@@ -48,8 +49,15 @@ from ottla.streams.application.instance import (
 from ottla.streams.application.metrics_server import MetricsServer
 from ottla.streams.application.progress import Progress, ProgressLine
 from ottla.streams.application.published_topology import encode_topology
-from ottla.streams.application.states import State, StateListener, StateMachine
+from ottla.streams.application.states import (
+    State,
+    StateListener,
+    StateMachine,
+    check_started,
+    why_not_running,
+)
 from ottla.streams.application.topic_checks import check_topics
+from ottla.streams.expressions.arity import refuse_async
 from ottla.streams.local.engine import LocalEngine, local_settings
 from ottla.streams.model.errors import StreamsError, TopologyError
 from ottla.streams.model.names import changelog_name
@@ -73,7 +81,14 @@ from ottla.streams.settings.foreign_options import LOCAL, SPARK
 from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.task.metrics import DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import Task, TaskSettings, TopicRecord
-from ottla.streams.topology.topology import Sink, Source, Topology, visible_stores
+from ottla.streams.topology.topology import (
+    Sink,
+    Source,
+    Topology,
+    check_topology,
+    unknown_store,
+    visible_stores,
+)
 
 __all__ = ["KafkaStreams", "State", "StreamsMetadata", "UncaughtExceptionResponse"]
 
@@ -112,7 +127,7 @@ class KafkaStreams(SnakeCase):
         config: Mapping[str, Any] | None = None,
         *,
         application_id: str | None = None,
-        bootstrap_servers: str | None = None,
+        bootstrap_servers: str | Sequence[str] | None = None,
         **options: Any,
     ) -> None:
         """Create an application; it does not start yet.
@@ -120,6 +135,7 @@ class KafkaStreams(SnakeCase):
         Options are keyword arguments (see `AppSettings`) or a mapping with Kafka's names
         (config.py).
         """
+        check_topology(topology, "KafkaStreams")
         engine_name = options.get("engine", (config or {}).get("engine", SPARK))
         check_names(options, engine_name)
         selected = {**(config or {}), "engine": engine_name}
@@ -131,7 +147,7 @@ class KafkaStreams(SnakeCase):
         self.application_id = check_application_id(application_id)
         self._topology = topology
         self._settings = settings = read_settings(named)
-        self._access = ClusterAccess(bootstrap_servers, settings.security)
+        self._access = ClusterAccess(addresses_of(bootstrap_servers), settings.security)
         self._states = StateMachine()
         self._instance_id = str(uuid.uuid4())
         self._views: dict[tuple[str, bool], tuple[ChangelogFeed, StoreView]] = {}
@@ -142,7 +158,7 @@ class KafkaStreams(SnakeCase):
             engine.on_change = self._instance.wake
         self._election = Election(
             ElectionSettings(
-                bootstrap_servers,
+                self._access.bootstrap,
                 application_id,
                 settings.session_timeout_ms,
                 settings.heartbeat_interval_ms,
@@ -241,6 +257,7 @@ class KafkaStreams(SnakeCase):
     def set_state_listener(self, listener: StateListener) -> None:
         """Set a function that is called with the new and the old state. Call it before `start`."""
         self._check_new("a state listener")
+        refuse_async(listener, "a state listener")
         self._states.listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
@@ -248,6 +265,7 @@ class KafkaStreams(SnakeCase):
         `start`.
         """
         self._check_new("an uncaught exception handler")
+        refuse_async(handler, "an uncaught exception handler")
         self._instance.handler = handler
 
     def _check_new(self, setting: str) -> None:
@@ -348,9 +366,7 @@ class KafkaStreams(SnakeCase):
         if not self._states.wait_for(State.RUNNING, timeout_s=timeout_s):
             if self.error is not None:
                 raise self.error.with_traceback(None) from None
-            raise TimeoutError(
-                f"the application is {self.state.name}, not RUNNING, after {timeout_s:g} s"
-            )
+            raise TimeoutError(why_not_running(self.state, timeout_s, self._instance.pending))
 
     def await_idle(self, timeout_s: float = 60.0) -> None:
         """Wait until all records of the topics were read and have had their effects.
@@ -371,7 +387,7 @@ class KafkaStreams(SnakeCase):
 
     def _why_not_idle(self, timeout_s: float) -> str:
         if self.state is not State.RUNNING:
-            return f"the application is {self.state.name}, not RUNNING, after {timeout_s:g} s"
+            return why_not_running(self.state, timeout_s, self._instance.pending)
         if not self.is_active:
             return "this instance is a standby: call await_idle in the active instance"
         lag = self._instance.progress().lag
@@ -446,7 +462,7 @@ class KafkaStreams(SnakeCase):
         also uncommitted changes; a read raises InvalidStateStoreError while its task moves.
 
         Raises StreamsError if the store does not exist (with the names of all stores), if it has no
-        changelog, or after a timeout.
+        changelog, if the application has not been started, or after a timeout.
         """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
@@ -454,6 +470,9 @@ class KafkaStreams(SnakeCase):
                 name.store_name, with_timestamps=timed, timeout_s=timeout_s, is_local=is_local
             )
             return name.narrow(full_view)
+        if name not in visible_stores(self._topology):
+            raise unknown_store(self._topology, name)
+        check_started(self.state, f"store {name} cannot be read")
         deadline = time.monotonic() + timeout_s
         self.await_running(timeout_s)
         if is_local:
@@ -497,10 +516,7 @@ class KafkaStreams(SnakeCase):
         topology = self._topology
         if name in topology.global_stores:
             return self._open_global(name, with_timestamps=with_timestamps)
-        builder = topology.stores.get(name)
-        if builder is None:
-            store_names = ", ".join(sorted(visible_stores(topology))) or "none"
-            raise StreamsError(f"there is no store {name}; the topology has: {store_names}")
+        builder = topology.stores[name]
         if not builder.logging_enabled:
             raise StreamsError(f"store {name} has no changelog, from which it could be read")
         topic = changelog_name(self.application_id, name)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ottla.base.errors import OttlaError
+from ottla.base.platform.processes import cpu_seconds_of
 
 # The line of the console script; it does not need PATH.
 COMMAND = (sys.executable, "-m", "ottla")
@@ -63,12 +64,8 @@ class BrokerProcess:
 
     @property
     def cpu_seconds(self) -> float:
-        """Processor time in seconds that the running broker has used so far, as reported by Linux."""
-        text = Path(f"/proc/{self._running().pid}/stat").read_text()
-        # The name of the program, in brackets, may hold anything.
-        fields = text.rpartition(")")[2].split()
-        user, system = fields[11:13]
-        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+        """Processor time in seconds that the running broker has used so far."""
+        return cpu_seconds_of(self._running().pid)
 
     def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
         """Send a signal; return the exit code and the content of standard error."""

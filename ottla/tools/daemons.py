@@ -7,17 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from ottla.base.platform.processes import command_line_of
+
 
 class ServerKind(NamedTuple):
     """A server: its name in our sentences, in the sentences of Kafka's scripts, and in files.
 
-    `mark` is in the command line of its processes.
+    `mark` is in the command line of its processes, whose words are separated by NUL.
     """
 
     name: str
     kafka_name: str
     file_name: str
-    mark: bytes
+    mark: str
 
     @property
     def pid_file(self) -> Path:
@@ -26,13 +28,10 @@ class ServerKind(NamedTuple):
 
     def is_process(self, number: int) -> bool:
         """Return True if the process runs and is such a server."""
-        try:
-            return self.mark in Path(f"/proc/{number}/cmdline").read_bytes()
-        except OSError:
-            return False
+        return self.mark in "\0".join(command_line_of(number))
 
 
-ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", b"QuorumPeerMain")
+ZOOKEEPER = ServerKind("ZooKeeper", "zookeeper", "zookeeper", "QuorumPeerMain")
 
 
 def remember(kind: ServerKind, number: int) -> None:
@@ -60,12 +59,3 @@ def stop_daemons(
     for number in selected:
         os.kill(number, signal.SIGTERM)
     return selected
-
-
-def command_line_of(number: int) -> list[str]:
-    """Return the command line of a process as a list; it is empty if the process has ended."""
-    try:
-        text = Path(f"/proc/{number}/cmdline").read_bytes()
-    except OSError:
-        return []
-    return [os.fsdecode(word) for word in text.split(b"\0")[:-1]]

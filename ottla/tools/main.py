@@ -19,6 +19,7 @@ import click
 
 import ottla
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.base.loading import load
 from ottla.client.errors import NoBroker, NotReachable, TimedOut
 from ottla.tools.lazy import LazyGroup, Verb
 
@@ -397,6 +398,8 @@ def main() -> None:
         for name in ("stdout", "__stdout__"):
             setattr(sys, name, stream)
     code = run()
+    if len(sys.argv) == 1 and sys.stdout.isatty() and sys.stderr.isatty():
+        load("ottla.tools.shell.offer", "offer_completion")()
     try:
         sys.stdout.flush()
     except BrokenPipeError:

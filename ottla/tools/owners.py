@@ -1,19 +1,17 @@
 """The process that uses a directory, by the lock that it holds, and how it is stopped."""
 
 import os
-import select
 import signal
 import time
 
 from ottla.base.errors import OttlaError
 from ottla.base.files import RealFileSystem
+from ottla.base.platform.processes import await_end
 from ottla.storage.files.checkpoints import LOCK_FILE
 
 _POLL_SECONDS = 0.05
 # A process may continue after it has closed its directory, as a test's does.
 _EXIT_SECONDS = 5.0
-# The system takes a number of ms with 32 bits.
-_POLL_SECONDS_MAX = 2_000_000.0
 
 
 def owner_of(directory: str) -> int | None:
@@ -51,28 +49,7 @@ def stop_owner(directory: str, process_id: int, name: str, timeout: float) -> No
                 "its log, wait longer with --timeout, or end it with `kill -9`"
             )
         time.sleep(_POLL_SECONDS)
-    await_process_end(process_id, min(_EXIT_SECONDS, max(0.0, deadline - time.monotonic())))
-
-
-def await_process_end(process_id: int, timeout: float) -> bool:
-    """Wait until a process has ended with all its threads; return False after `timeout` seconds.
-
-    Its lock and its command line are gone a moment before: until then its ports are in use, and a
-    second signal would kill it. Without process descriptors (on systems other than Linux) it
-    does not wait.
-    """
-    if not hasattr(os, "pidfd_open"):
-        return True
-    try:
-        descriptor = os.pidfd_open(process_id)
-    except ProcessLookupError:
-        return True
-    try:
-        end = select.poll()
-        end.register(descriptor, select.POLLIN)
-        return bool(end.poll(min(timeout, _POLL_SECONDS_MAX) * 1000))
-    finally:
-        os.close(descriptor)
+    await_end(process_id, min(_EXIT_SECONDS, max(0.0, deadline - time.monotonic())))
 
 
 def terminate(process_id: int) -> None:

@@ -19,7 +19,7 @@ from ottla_scripts.session import read_properties
 _HTTP_OPTION = "metrics.listener"
 _ARGUMENTS = ("-m", "ottla", "up")
 
-BROKER = ServerKind("Broker", "kafka", "server", "\0".join(_ARGUMENTS).encode())
+BROKER = ServerKind("Broker", "kafka", "server", "\0".join(_ARGUMENTS))
 
 
 def run(name: str, command_line: list[str]) -> int:

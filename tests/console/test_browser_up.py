@@ -1,4 +1,4 @@
-"""The command `ottla up --console` in Chromium: from its one-time password to its end by Ctrl-C."""
+"""The command `ottla up --console` in Chromium: from its login link to its end by Ctrl-C."""
 
 import os
 import re
@@ -20,9 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.needs("chromium")]
 
 _PATIENCE_S = 30.0
 _READY = re.compile(r"Ottla is ready on (\S+) ")
-_CONSOLE = re.compile(
-    r"The console is on (\S+): log in as admin with the one-time password (\S+)\n"
-)
+_CONSOLE = re.compile(r"The console is on ((\S+)/login\?token=\S+) \(valid once\)\n")
 
 
 @contextmanager
@@ -54,19 +52,19 @@ def line(process: subprocess.Popen[str], pattern: re.Pattern[str]) -> re.Match[s
     raise AssertionError(f"the command has ended: {process.communicate()}")
 
 
-def test_the_command_is_used_from_its_first_password_to_its_end(tmp_path: Path) -> None:
-    """The password works once, the overview shows the broker, and Ctrl-C ends all with status 0."""
+def test_the_command_is_used_from_its_login_link_to_its_end(tmp_path: Path) -> None:
+    """The link logs in once, the admin chooses a password, the overview shows the broker, and Ctrl-C
+    ends all with status 0.
+    """
     with up(tmp_path / "data") as process, chromium() as browser:
         line(process, _READY)
-        url, password = line(process, _CONSOLE).groups()
+        link, url = line(process, _CONSOLE).groups()
         context = browser.new_context(base_url=url)
         with without_errors(Watched(context.new_page())) as page:
-            page.goto("/")
-            page.get_by_label("User").fill("admin")
-            page.get_by_label("Password").fill(password)
-            page.get_by_role("button", name="Log in").click()
-            expect(page.get_by_text("This is a one-time password")).to_be_visible()
-            page.get_by_label("Current password").fill(password)
+            page.goto(link)
+            expect(page.locator(".head").first).to_be_visible()
+            page.goto("/account")
+            expect(page.get_by_label("Current password")).to_have_count(0)
             page.get_by_label("New password, at least").fill(PASSWORD)
             page.get_by_label("New password again").fill(PASSWORD)
             page.get_by_role("button", name="Change the password").click()
@@ -84,5 +82,5 @@ def test_the_command_is_used_from_its_first_password_to_its_end(tmp_path: Path) 
         assert process.returncode == 0
         assert "Traceback" not in errors
     with up(tmp_path / "data") as process:
-        # The password of the first start is not printed again.
+        # An admin who has a password logs in with it.
         assert line(process, re.compile(r"The console is on (\S+)\n"))

@@ -3,6 +3,7 @@ forbidden.
 """
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tests.law import source
@@ -61,6 +62,18 @@ _FILE_CALLS = ("os.open", "os.read", "os.write", "os.pread", "os.rename", "os.re
 PORTS = (
     *("ottla/base/clock.py", "ottla/base/rng.py", "ottla/base/files.py", "ottla/net/listener.py"),
     "ottla/net/admission/hellos.py",
+    *(
+        f"ottla/base/platform/{name}.py"
+        for name in (
+            "descriptors",
+            "disk",
+            "mounts",
+            "page_cache",
+            "private_files",
+            "processes",
+            "sockets",
+        )
+    ),
 )
 
 
@@ -111,6 +124,20 @@ def test_broker_side_imports_no_module_that_bypasses_a_port() -> None:
                 if name in BROKER_MODULES:
                     offences[f"{item.path}:{name}"] = f"use {BROKER_MODULES[name]}"
     assert source.complaints("modules", offences, "Go through the port:") == []
+
+
+_CLOCK = re.compile(r"""setattr\((['"]time\.|(\w+\.)*time,)""")
+
+
+def test_no_test_replaces_the_clock_of_the_process() -> None:
+    """Event loops of other threads use it: one that sets a timer then may sleep for hours."""
+    offences = {
+        f"{item.path}:{number}": "give the module that reads the time a `time` of its own"
+        for item in source.sources("tests")
+        for number, line in enumerate(item.text.splitlines(), 1)
+        if _CLOCK.search(line)
+    }
+    assert source.complaints("clocks", offences, "Replace less:") == []
 
 
 def test_http_requests_leave_by_one_door() -> None:

@@ -20,7 +20,11 @@ from tests.unit.client.schemas.registered import register_avro
 pytestmark = pytest.mark.slow
 
 _ADDRESS = re.compile(
-    r"The console is on (http://127\.0\.0\.1:\d+): log in as admin with the one-time password (\S+)\n"
+    r"The console is on (http://127\.0\.0\.1:\d+): "
+    r"log in as admin with the one-time password (\S+)\n"
+)
+_LINK = re.compile(
+    r"The console is on ((http://127\.0\.0\.1:\d+)/login\?token=\S+) \(valid once\)\n"
 )
 _OWN = "a password of my own"
 
@@ -40,23 +44,39 @@ def started(*words: str) -> Iterator["subprocess.Popen[str]"]:
 
 def read_address(process: "subprocess.Popen[str]") -> tuple[str, str]:
     """Return address and one-time password from the output."""
+    address, password = read_line(process, _ADDRESS).groups()
+    return address, password
+
+
+def linked_session(process: "subprocess.Popen[str]") -> ConsoleSession:
+    """Return a session that the link in the output has opened."""
+    link, url = read_line(process, _LINK).groups()
+    session = ConsoleSession(url)
+    assert session.get(link.removeprefix(url)).status == 200
+    return session
+
+
+def read_line(process: "subprocess.Popen[str]", pattern: re.Pattern[str]) -> re.Match[str]:
+    """Return the first line of the output that matches."""
     assert process.stdout is not None
     for line in process.stdout:
-        match = _ADDRESS.fullmatch(line)
+        match = pattern.fullmatch(line)
         if match is not None:
-            return match.group(1), match.group(2)
+            return match
     assert process.stderr is not None
     raise AssertionError(process.stderr.read())
 
 
 def test_the_console_starts_beside_the_broker_and_stops_with_it(tmp_path: Path) -> None:
-    """The first start prints a one-time password, which has to be replaced; the second does not."""
+    """On loopback the address logs in once; an admin with a password logs in with it."""
     arguments = ["up", "--port", "0", "--console", "--console-port", "0", "--data", str(tmp_path)]
     with started(*arguments) as process:
-        url, password = read_address(process)
+        link, url = read_line(process, _LINK).groups()
         session = ConsoleSession(url)
-        assert "one-time password" in session.login("admin", password).text
-        form = {"old": password, "new": _OWN, "again": _OWN}
+        path = link.removeprefix(url)
+        assert "healthy" in session.get(path).text
+        assert "has been used" in ConsoleSession(url).get(path).text
+        form = {"new": _OWN, "again": _OWN}
         assert "healthy" in session.post("/account", "password", form).text
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=20)
@@ -76,10 +96,8 @@ def test_the_console_of_several_processes_browses_their_metadata(tmp_path: Path)
     """
     arguments = ["up", "--brokers", "2", "--processes", "--port", "0", "--console"]
     with started(*arguments, "--console-port", "0", "--data", str(tmp_path)) as process:
-        url, password = read_address(process)
-        session = ConsoleSession(url)
-        session.login("admin", password)
-        session.post("/account", "password", {"old": password, "new": _OWN, "again": _OWN})
+        session = linked_session(process)
+        session.post("/account", "password", {"new": _OWN, "again": _OWN})
         assert session.get("/c/local/brokers").text.count("/c/local/brokers/") >= 2
         assert "controller_epoch" in session.get("/c/local/zookeeper").text
         assert "brokerid" in session.get("/c/local/zookeeper?path=/controller").text
@@ -111,10 +129,8 @@ def test_the_console_beside_the_broker_has_a_schema_registry(tmp_path: Path) -> 
         address = ("--console-schema-registry", registry.url)
         arguments = ["up", "--port", "0", "--console", "--console-port", "0", *address]
         with started(*arguments, "--data", str(tmp_path / "data")) as process:
-            url, password = read_address(process)
-            session = ConsoleSession(url)
-            session.login("admin", password)
-            session.post("/account", "password", {"old": password, "new": _OWN, "again": _OWN})
+            session = linked_session(process)
+            session.post("/account", "password", {"new": _OWN, "again": _OWN})
             assert ">orders-value</a>" in session.get("/c/local/schemas").text
     words = ["up", "--port", "0", "--console-schema-registry", "localhost:8081"]
     for refused, reason in ((words, "add --console"), ([*words, "--console"], "is not an address")):
@@ -137,10 +153,8 @@ def test_the_console_logs_in_to_a_broker_without_a_plain_listener(tmp_path: Path
     )
     arguments = ["up", "--config", str(config), "--console", "--console-port", "0"]
     with started(*arguments, "--data", str(tmp_path / "data")) as process:
-        url, password = read_address(process)
-        session = ConsoleSession(url)
-        session.login("admin", password)
-        form = {"old": password, "new": _OWN, "again": _OWN}
+        session = linked_session(process)
+        form = {"new": _OWN, "again": _OWN}
         text = session.post("/account", "password", form).text
         assert "healthy" in text
         assert "pw-of-b" not in text

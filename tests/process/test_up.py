@@ -157,6 +157,7 @@ def test_used_port_is_an_error(tmp_path: Path) -> None:
         sentence = _refusal(tmp_path, "--port", str(port))
     assert f"Cannot listen on 127.0.0.1:{port}" in sentence
     assert "choose another port (0 selects a free one)" in sentence
+    assert "run `ottla up --port 0`" in sentence
 
 
 @pytest.mark.parametrize("options", [[], ["--brokers", "2"], ["--brokers", "2", "--processes"]])
@@ -199,6 +200,7 @@ def test_directory_in_use_is_an_error(broker: BrokerProcess) -> None:
     """A second broker on the same directory is an error; the first one is not affected."""
     sentence = _refusal(broker.data)
     assert "another process uses this directory" in sentence
+    assert f"run `ottla broker stop --data {broker.data}`" in sentence
     with Brokers(broker.bootstrap) as brokers:
         assert topics.list_topics(brokers) == []
 

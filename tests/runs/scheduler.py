@@ -15,7 +15,11 @@ ORDER_FILE = Path(__file__).parent / "order.json"
 # (Spark's session, the parsed files of the whole repository), or they measure times and use both
 # cores. The scheduler sees names only, not the marker `alone` of their files.
 GROUPS = {
-    "spark": ("tests/spark/", "tests/compat/test_secured_streams.py"),
+    "spark": (
+        "tests/spark/",
+        "tests/compat/test_secured_streams.py",
+        "tests/corpus/test_spark_cells.py",
+    ),
     "until stopped": (
         "tests/compat/test_notes.py",
         "tests/compat/test_group_types.py",

@@ -3,12 +3,8 @@
 The start of Java takes longer than most tests.
 """
 
-import contextlib
-import hashlib
-from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -16,7 +12,6 @@ from ottla.streams.settings.java import find_java_home
 from ottla.streams.spark import session
 from ottla.streams.spark.session.archive_writing import write_archive
 from ottla.streams.spark.session.class_archive import SHORT, archive_of
-from ottla.streams.spark.session.local_files import cache_folder
 
 # Only the C1 compiler: these tests end before the better one pays off.
 _SETTINGS = {"spark.driver.extraJavaOptions": SHORT}
@@ -29,27 +24,10 @@ def shorten_starts(patch: pytest.MonkeyPatch) -> None:
     """
     for name in ("SPARK_LAUNCHER_OPTS", "SPARK_SUBMIT_OPTS"):
         patch.setenv(name, SHORT)
-    patch.setenv("SPARK_HOME", str(_home()))
     java_home = find_java_home()
     # The archive of `ottla spark warm` saves 3 s of each start.
     if not archive_of(java_home).is_file():
         write_archive(java_home)
-
-
-def _home() -> Path:
-    """Return a folder with links to Spark's folders, without its zip of PySpark.
-
-    Spark's workers would import PySpark from the zip, whose modules Python compiles in each of
-    hundreds of processes. They import the installed package instead, which has the same modules.
-    """
-    installed = Path(pyspark.__file__).parent
-    key = hashlib.sha256(str(installed).encode()).hexdigest()[:12]
-    home = cache_folder() / f"tests-spark-{pyspark.__version__}-{key}"
-    home.mkdir(parents=True, exist_ok=True)
-    for name in ("bin", "jars"):
-        with contextlib.suppress(FileExistsError):
-            (home / name).symlink_to(installed / name)
-    return home
 
 
 def shared_session() -> SparkSession:

@@ -70,6 +70,24 @@ def test_written_rows_are_read(spark: SparkSession, broker: Cluster) -> None:
     assert records.exceptAll(_numbers(spark)).count() == 0
 
 
+def test_rows_are_appended_if_no_mode_is_set(
+    spark: SparkSession, broker: Cluster, tmp_path: Path
+) -> None:
+    """As with format("kafka"); other formats keep Spark's default mode, which is an error."""
+    broker.create_topic("modes")
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "topic": "modes"}
+    rows = _numbers(spark, 3).select("value")
+    rows.write.format("ottla").options(**options).save()
+    rows.write.save(format="ottla", **options)
+    rows.write.format("ottla").options(**options).mode("error").save()
+    assert _read(spark, broker, "modes").count() == 9
+    with pytest.raises(PySparkException, match=r"cannot be overwritten: write with mode\('append'"):
+        rows.write.format("ottla").options(**options).mode("overwrite").save()
+    rows.write.parquet(str(tmp_path / "files"))
+    with pytest.raises(PySparkException, match="already exists"):
+        rows.write.save(str(tmp_path / "files"))
+
+
 def test_columns_are_those_of_the_kafka_connector(spark: SparkSession, broker: Cluster) -> None:
     """Programs for format("kafka") find their columns."""
     _write(_numbers(spark, 3), broker, "columns")

@@ -109,7 +109,7 @@ def read_settings(role: Role, config: Config, keywords: Mapping[str, Any]) -> Cl
     merged.update(words)
     merged = {_ALIASES.get(name, name): value for name, value in merged.items()}
     merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
-    merged["bootstrap.servers"] = _addresses(merged["bootstrap.servers"])
+    merged["bootstrap.servers"] = addresses_of(merged["bootstrap.servers"])
     if _PROVIDERS in merged:
         raise ConfigError(f"{_PROVIDERS} is not supported: write the values instead of ${{…}}")
     if role is Role.ADMIN:
@@ -194,7 +194,10 @@ def _from_file(path: str | Path) -> FileOptions:
     return FileOptions(parse_properties(text, str(path)))
 
 
-def _addresses(value: Any) -> str:
+def addresses_of(value: Any) -> str:
+    """Return the addresses of brokers as one text, from a text or a list of texts; ConfigError for
+    other values.
+    """
     rows = [value] if isinstance(value, str) else value
     if not isinstance(rows, Iterable) or not all(isinstance(row, str) for row in rows):
         raise ConfigError(

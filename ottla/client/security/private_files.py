@@ -20,4 +20,5 @@ def write_private(path: str | Path, text: str) -> None:
 
 def _open_private(path: str, flags: int) -> int:
     # Not the Disk port's, which loads asyncio: every command of `ottla profile` writes files.
-    return os.open(path, flags | os.O_CLOEXEC, _FILE_MODE)
+    # Windows has no such flag; descriptors are not inherited there.
+    return os.open(path, flags | getattr(os, "O_CLOEXEC", 0), _FILE_MODE)

@@ -33,6 +33,8 @@ def json_serde(kind: type[T] | None) -> Serde[T]:
     """
     if kind is None:
         return Serde(_write, _load, "json")
+    if isinstance(kind, _VALUES) or _is_instance(kind):
+        raise TypeError(f"Serdes.json takes a class, such as {type(kind).__name__}, not {kind!r}")
     kind_name = getattr(kind, "__name__", str(kind))
     name = f"json({kind_name})"
     if _is_struct(kind):
@@ -67,6 +69,14 @@ def _load(data: bytes) -> Any:
 
 def _refuse_constant(name: str) -> NoReturn:
     raise SerializationError(f"the JSON contains {name}, which JSON does not have")
+
+
+# A value instead of its class is a mistake; other objects may be types of `typing`.
+_VALUES = (str, bytes, int, float, list, dict, tuple, set)
+
+
+def _is_instance(kind: Any) -> bool:
+    return dataclasses.is_dataclass(kind) and not isinstance(kind, type)
 
 
 def _is_struct(kind: Any) -> bool:
@@ -114,7 +124,7 @@ def _special_numbers(value: Any, path: str) -> Iterator[tuple[str, float]]:
 
 
 def _plain(value: Any) -> Any:
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+    if _is_instance(value):
         return {field_.name: getattr(value, field_.name) for field_ in dataclasses.fields(value)}
     if isinstance(value, set | frozenset):
         return sorted(value)

@@ -20,9 +20,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ottla.base.clock import Clock
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import StorageError
 from ottla.base.files import FileSystem
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.base.tasks import Tasks
 from ottla.cluster.zk.journal import Journal, JournalEntry
 from ottla.cluster.zk.port import (

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
 from ottla.base.files import File, FileSystem, Lock, keep_others_out, make_directories_durably
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.cluster.zk.tree import ChangeKind, Node, Tree, TreeChange
 from ottla.wire.records.batch import crc32c
 

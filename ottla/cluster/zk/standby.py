@@ -14,9 +14,9 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from ottla.base.clock import Clock
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import ConfigError, OttlaError, OutOfDescriptorsError, StorageError
 from ottla.base.files import FileSystem
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.base.rng import Rng
 from ottla.base.tasks import Tasks
 from ottla.cluster.zk import tree_login

@@ -103,6 +103,11 @@ class Database:
         with self._lock:
             self._connection.close()
 
+    def __del__(self) -> None:
+        """Close a file that was not: Python 3.13 warns, also about one that could not be opened."""
+        if hasattr(self, "_connection"):
+            self._connection.close()
+
     def _switch_to_wal(self) -> None:
         """Retry while another console creates the file: SQLite does not wait for this statement."""
         for attempt in range(_ATTEMPTS):

@@ -39,6 +39,12 @@ _UNKNOWN_USER = (
 )
 
 
+# No text has this hash; another salt than that of an unknown user.
+_LINKS_ONLY = (
+    "scrypt$32768$8$3$AQEBAQEBAQEBAQEBAQEBAQ==$AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE="
+)
+
+
 class AccountError(OttlaError):
     """A change of users that is not possible; the message says why."""
 
@@ -61,12 +67,21 @@ class Users:
         self._clock = clock
         database.create(_TABLE)
 
-    def create_first(self, password: str | None = None) -> str | None:
+    def create_first(
+        self, password: str | None = None, *, has_login_link: bool = False
+    ) -> str | None:
         """Create the admin if there are no users; return the password if it is a new, random one.
 
-        Of consoles that start at the same time with one file, one creates the admin.
+        Of consoles that start at the same time with one file, one creates the admin. With a login
+        link and no `password`, the admin gets none; later starts without a link create one.
         """
         if self._database.row("SELECT 1 FROM users") is not None:
+            return None if has_login_link and not password else self._set_missing_password(password)
+        if has_login_link and not password:
+            first = FIRST_USER, _LINKS_ONLY, Role.ADMIN.label, False, self._clock.time_ms()
+            with self._database.transaction():
+                if self._database.row("SELECT 1 FROM users") is None:
+                    self._database.change(_INSERT, first)
             return None
         random = None if password else one_time_password()
         row = self._new(FIRST_USER, password or str(random), Role.ADMIN, random is not None)
@@ -75,6 +90,23 @@ class Users:
                 return None
             self._database.change(_INSERT, row)
         return random
+
+    def _set_missing_password(self, password: str | None) -> str | None:
+        """Set the password of an admin who has logged in by links only; return a random one."""
+        if self.has_password(FIRST_USER) or self.find(FIRST_USER) is None:
+            return None
+        random = None if password else one_time_password()
+        self.set_password(FIRST_USER, password or str(random), must_change=random is not None)
+        return random
+
+    def has_password(self, name: str) -> bool:
+        """Return False for an admin who logs in by links, and for an unknown user."""
+        row = self._database.row("SELECT password FROM users WHERE name = ?", (name,))
+        return row is not None and row["password"] != _LINKS_ONLY
+
+    def needs_old_password(self, user: User) -> bool:
+        """Return False if the user has just typed a one-time password, or has no password."""
+        return not user.must_change and self.has_password(user.name)
 
     def create(self, name: str, password: str, role: Role, *, must_change: bool = True) -> None:
         """Create a user; AccountError if the name is taken or a value is not allowed."""

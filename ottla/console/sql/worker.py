@@ -12,7 +12,6 @@ After a chunk, the frame `?` asks for the first rows of the result of the record
 import json
 import math
 import os
-import resource
 import struct
 import sys
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO
 
 import duckdb
 
+from ottla.base.platform.processes import limit_this_process
 from ottla.console.sql.pushdown import OFFSET, Node, TooDeep, keys_of, ranges_of
 
 _LENGTH = struct.Struct(">I")
@@ -92,12 +92,11 @@ def _write(target: BinaryIO, value: Any) -> None:
 
 
 def _limit(settings: dict[str, Any]) -> None:
-    seconds = int(settings["timeout_s"]) + 2
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
-    size = _ADDRESS_BYTES + _ADDRESS_FACTOR * int(settings["memory_bytes"])
-    resource.setrlimit(resource.RLIMIT_AS, (size, size))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (settings["file_bytes"], settings["file_bytes"]))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    limit_this_process(
+        cpu_seconds=int(settings["timeout_s"]) + 2,
+        address_bytes=_ADDRESS_BYTES + _ADDRESS_FACTOR * int(settings["memory_bytes"]),
+        file_bytes=int(settings["file_bytes"]),
+    )
     os.environ.clear()
 
 

@@ -30,10 +30,21 @@ _YEAR_S = 365 * 24 * 3600
 
 
 def show_login(console: Console, request: Request) -> Reply:
-    """Show the form, or the console to a user who is logged in."""
+    """Show the form, or the console to a user who is logged in or has a login link."""
     if find_session(console, request) is not None:
         return redirect(_next(request))
-    return _form(console, request)
+    token = parse_qs(request.query).get("token", [""])[0]
+    if not token or request.headers.get("sec-purpose", "").startswith("prefetch"):
+        return _form(console, request)
+    user = console.users.find(FIRST_USER)
+    if user is None or not console.login_link.use(token):
+        sentence = language_of(request).say(
+            "This link has been used: start the console again for another one."
+        )
+        return _form(console, request, sentence, 401)
+    console.users.note_login(user.name)
+    console.audit.write(Actor(user.name, request.client), "login", details={"with": "link"})
+    return redirect("/", Cookie(SESSION_COOKIE, console.sessions.open(user.name)))
 
 
 def login(console: Console, request: Request) -> Reply:

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from ottla.base.logs import provoked_logger
+from ottla.base.platform.sockets import DO_NOT_WAIT
 from ottla.net.admission.handshakes import HandshakeOrder
 from ottla.net.admission.origins import origin_of
 from ottla.net.port import ListenerTls
@@ -26,7 +27,7 @@ _SIZE_POSITION = 3
 _HANDSHAKE = b"\x16"
 # A record has at most so many bytes (RFC 8446); others are for OpenSSL to refuse.
 _RECORD_BYTES_MAX = (1 << 14) + 256
-_PEEK = socket.MSG_PEEK | socket.MSG_DONTWAIT
+_PEEK = socket.MSG_PEEK | DO_NOT_WAIT
 
 Secure = Callable[[socket.socket, str], Coroutine[Any, Any, None]]
 
@@ -105,7 +106,7 @@ class Hellos:
             return
         if data[:1] not in (b"", _HANDSHAKE):
             # Bytes that are not read would reset the connection.
-            handshake.socket.recv(len(data), socket.MSG_DONTWAIT)
+            handshake.socket.recv(len(data), DO_NOT_WAIT)
             self.give_up(handshake, "the peer does not use TLS")
             return
         needed_bytes = _HEADER_BYTES

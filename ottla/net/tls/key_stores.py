@@ -12,8 +12,9 @@ import ssl
 from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import ConfigError
-from ottla.base.files import RealFileSystem, private_copy
+from ottla.base.files import RealFileSystem
 from ottla.base.loading import deferred_module
+from ottla.base.platform.private_files import private_copy
 from ottla.net.tls import PEM
 from ottla.net.tls.files import JAVA_KINDS, Store, conversion
 

@@ -8,11 +8,18 @@ something else here.
 
 import gc
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from ottla.base.clock import Clock
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
 from ottla.metrics.exposition import Family, Kind, Sample, gauge, labels
-from ottla.server.monitoring import process
+
+# The first scrape needs it.
+if TYPE_CHECKING:
+    from ottla.base.platform import processes
+else:
+    processes = deferred_module("ottla.base.platform.processes")
 
 
 class Collections:
@@ -44,7 +51,7 @@ class Collections:
 
 def jvm(files: FileSystem, collections: Collections) -> Iterator[Family]:
     """Yield memory, threads and garbage collections; memory and threads only if they are known."""
-    status = process.status(files)
+    status = processes.own_figures(files.read)
     if status is not None:
         areas = [(labels(area="heap"), status.resident_bytes), (labels(area="nonheap"), 0)]
         yield gauge("jvm_memory_used_bytes", "Memory of the process.", areas)

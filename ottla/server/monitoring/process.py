@@ -4,29 +4,27 @@ Names are the names of Prometheus' Python client, which dashboards for Python pr
 """
 
 import gc
-import os
 import platform
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 import ottla
-from ottla.base import descriptors
 from ottla.base.files import FileSystem
+from ottla.base.loading import deferred_module
+from ottla.base.platform import descriptors
 from ottla.metrics.beans import Beans, Idle, Measurement
 from ottla.metrics.exposition import Family, Kind, Sample, counter, gauge, labels
 from ottla.server.loop_lag import BUCKETS, LoopLag, LoopWatch
 
+# The first scrape needs it.
+if TYPE_CHECKING:
+    from ottla.base.platform import processes
+else:
+    processes = deferred_module("ottla.base.platform.processes")
+
 _server = Beans("kafka.server", "KafkaServer")
 _handlers = Beans("kafka.server", "KafkaRequestHandlerPool")
 _sockets = Beans("kafka.network", "SocketServer")
-
-_STAT = "/proc/self/stat"
-_BOOT = "/proc/stat"
-_DESCRIPTORS = "/proc/self/fd"
-_IO = "/proc/self/io"
-# Fields of /proc/self/stat after the name of the program, counted from 0.
-_USER_TICKS, _SYSTEM_TICKS, _THREADS, _START_TICKS = 11, 12, 17, 19
-_VIRTUAL_BYTES, _RESIDENT_PAGES = 20, 21
 
 
 def process(files: FileSystem) -> list[Family]:
@@ -43,51 +41,21 @@ def process(files: FileSystem) -> list[Family]:
     ]
 
 
-class Status(NamedTuple):
-    """The operating system's figures of the process; times in seconds."""
-
-    cpu_seconds: float
-    started_seconds: float
-    virtual_bytes: int
-    resident_bytes: int
-    threads_count: int
-
-
-def status(files: FileSystem) -> Status | None:
-    """Return the figures of the process; None if the operating system does not have them."""
-    try:
-        # The name of the program, in parentheses, may contain any character.
-        fields = files.read(_STAT).rpartition(b")")[2].split()
-        boot = files.read(_BOOT).split(b"btime ")[1].split()[0]
-    except (OSError, IndexError):
-        return None
-    ticks = os.sysconf("SC_CLK_TCK")
-    return Status(
-        (int(fields[_USER_TICKS]) + int(fields[_SYSTEM_TICKS])) / ticks,
-        int(boot) + int(fields[_START_TICKS]) / ticks,
-        int(fields[_VIRTUAL_BYTES]),
-        int(fields[_RESIDENT_PAGES]) * os.sysconf("SC_PAGE_SIZE"),
-        int(fields[_THREADS]),
-    )
-
-
 def _statistics(files: FileSystem) -> Iterator[Family]:
-    process_status = status(files)
+    process_status = processes.own_figures(files.read)
     if process_status is None:
         return
     yield counter("process_cpu_seconds_total", "Processor time.", process_status.cpu_seconds)
     started = process_status.started_seconds
     yield gauge("process_start_time_seconds", "Start time in seconds since 1970.", started)
-    yield gauge("process_virtual_memory_bytes", "Address space.", process_status.virtual_bytes)
+    if process_status.virtual_bytes:
+        yield gauge("process_virtual_memory_bytes", "Address space.", process_status.virtual_bytes)
     yield gauge("process_resident_memory_bytes", "Memory.", process_status.resident_bytes)
 
 
 def open_count(files: FileSystem) -> int:
     """Return how many descriptors the process has open; 0 if that is unknown."""
-    try:
-        return len(files.list(_DESCRIPTORS))
-    except OSError:
-        return 0
+    return processes.open_descriptor_count(files.list)
 
 
 def _descriptors(files: FileSystem) -> Iterator[Family]:
@@ -107,11 +75,10 @@ _WRITTEN = _server.gauge(
 
 def device(files: FileSystem) -> Iterator[Measurement]:
     """Yield the bytes that the process has read from devices and written to them."""
-    try:
-        rows = dict(line.split(b": ") for line in files.read(_IO).splitlines())
-        read, written = int(rows[b"read_bytes"]), int(rows[b"write_bytes"])
-    except (OSError, KeyError, ValueError):
+    counts = processes.device_bytes(files.read)
+    if counts is None:
         return
+    read, written = counts
     yield _READ.of(read)
     yield _WRITTEN.of(written)
 

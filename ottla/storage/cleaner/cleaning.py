@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeVar
 
 from ottla.base.buffers import Buffer
 from ottla.base.clock import Clock
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import ApiError, ErrorCode, StorageError
 from ottla.base.files import File, FileSystem, run_whole
 from ottla.base.options import Snapshot
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.base.slices import Slices
 from ottla.storage.cleaner import compaction
 from ottla.storage.cleaner.compaction import (

@@ -16,7 +16,6 @@ from typing import Required, TypedDict, Unpack
 
 from ottla.base import uuids
 from ottla.base.clock import Clock
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import (
     ApiError,
     ConfigError,
@@ -25,6 +24,7 @@ from ottla.base.errors import (
     StorageError,
 )
 from ottla.base.files import FileSystem, run_whole
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.base.rng import Rng
 from ottla.metrics.histogram import Histogram
 from ottla.storage.config import LogConfig

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ottla.base.clock import Clock
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.storage.directories.log_directory import LogDirectory
 from ottla.storage.files.checkpoints import TopicPartition
 from ottla.storage.log.log import Log

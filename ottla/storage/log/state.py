@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from ottla.base.descriptors import is_exhausted
 from ottla.base.errors import OutOfDescriptorsError, StorageError
+from ottla.base.platform.descriptors import is_exhausted
 from ottla.storage.config import LogConfig
 from ottla.storage.dependencies import Dependencies
 from ottla.storage.log.recovery import LoadedLog

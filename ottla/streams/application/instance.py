@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.application.progress import Progress
 from ottla.streams.application.states import State, StateMachine
-from ottla.streams.model.errors import StreamsError, TopologyError
+from ottla.streams.model.errors import EngineBusyError, StreamsError, TopologyError
 from ottla.streams.model.user_errors import UsersErrors
 
 _log = logging.getLogger(__name__)
@@ -25,6 +25,8 @@ _PROGRESS_S = 1.0
 # The delays before a failed query is restarted; each is longer, until a query runs for a while.
 _RESTS_S = (0.1, 0.5, 1.0, 2.0, 5.0)
 _CALM_S = 30.0
+# How often a start is retried because the engine was busy, before it is an error.
+_BUSY_STARTS = 3
 
 
 class UncaughtExceptionResponse(enum.Enum):
@@ -146,13 +148,15 @@ class Instance:
     def __init__(self, name: str, states: StateMachine, engine: Engine) -> None:
         self.handler: UncaughtExceptionHandler = shut_down_client
         self.error: Exception | None = None
+        self._name = name
         self._states = states
         self._engine = engine
         self._elector: Elector | None = None
         self._query: Query | None = None
         self._woken = threading.Event()
         self._stopping = threading.Event()
-        self._failures = 0
+        self._failures = self._busy_starts = 0
+        self._last_failure: Exception | None = None
         self._failed_at: float | None = None
         self._started_at = 0.0
         self._progress_due = 0.0
@@ -183,6 +187,23 @@ class Instance:
         if self._thread.is_alive() and threading.current_thread() is not self._thread:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
+
+    @property
+    def pending(self) -> str:
+        """The reason why an application that has been started is not yet RUNNING, and the advice."""
+        if self._elector is None or not self._elector.is_decided:
+            return (
+                "its instances have not elected the active one; check that the brokers respond, and wait longer if "
+                "another instance ended without close()"
+            )
+        if self._last_failure is not None:
+            return f"its queries are restarted after: {self._last_failure}"
+        if self._query is None:
+            return "its engine is still starting; wait longer, with a larger timeout_s"
+        return (
+            "its tasks are assigned or their state is restored; wait longer, with a larger timeout_s, while the "
+            "lag in progress() falls"
+        )
 
     def progress(self) -> Progress:
         """Return the progress of the queries."""
@@ -218,6 +239,8 @@ class Instance:
         self._stop_query()
         self._elector.stop()
         self._engine.close()
+        if self.error is not None:
+            _log.error("The application %s has failed: %s", self._name, self.error)
         self._states.move(State.NOT_RUNNING if is_clean else State.ERROR)
 
     def _check(self) -> None:
@@ -242,6 +265,8 @@ class Instance:
         micro-batches.
         """
         now = time.monotonic()
+        if now - self._started_at > _CALM_S:
+            self._busy_starts = 0
         if now >= self._progress_due:
             self._progress_due = now + _PROGRESS_S
             query.progress()
@@ -291,23 +316,33 @@ class Instance:
             self._query = None
 
     def _take_failure(self, error: Exception) -> None:
-        """Call the handler and act on its response."""
+        """Call the handler and act on its response; retry a few times if the engine was busy."""
+        if isinstance(error, EngineBusyError) and self._busy_starts < _BUSY_STARTS:
+            self._busy_starts += 1
+            self._restart(error)
+            return
         with UsersErrors(
             f"The uncaught exception handler failed. The uncaught error: {error}\nThe handler's error:",
             StreamsError,
         ):
             response = self.handler(error)
-        self._stop_query()
         if response is UncaughtExceptionResponse.REPLACE_THREAD:
-            if time.monotonic() - self._started_at > _CALM_S:
-                self._failures = 0
-            _log.warning("Restarting the queries after: %s", error)
-            self._states.move(State.REBALANCING)
-            self._stopping.wait(_RESTS_S[min(self._failures, len(_RESTS_S) - 1)])
-            self._failures += 1
+            self._restart(error)
             return
+        self._stop_query()
         if response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION:
             assert self._elector is not None
             self._elector.ask_shutdown()
         self.error = error
         self._stopping.set()
+
+    def _restart(self, error: Exception) -> None:
+        """Stop the queries; they start again after a rest, which grows while they fail."""
+        self._stop_query()
+        if time.monotonic() - self._started_at > _CALM_S:
+            self._failures = 0
+        _log.warning("Restarting the queries after: %s", error)
+        self._last_failure = error
+        self._states.move(State.REBALANCING)
+        self._stopping.wait(_RESTS_S[min(self._failures, len(_RESTS_S) - 1)])
+        self._failures += 1

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.user_errors import logged_errors
 
 
@@ -32,6 +33,27 @@ _AFTER = {
     State.NOT_RUNNING: set(),
     State.ERROR: set(),
 }
+
+_ADVICE = {
+    State.CREATED: "call start(), or use the application in a with statement",
+    State.PENDING_SHUTDOWN: "it is being closed; create another application",
+    State.NOT_RUNNING: "it was closed; create another application",
+}
+
+
+def why_not_running(state: State, timeout_s: float, pending: str) -> str:
+    """Return the error of a wait that has ended, with advice; `pending` is the advice for an
+    application that has been started.
+    """
+    advice = _ADVICE.get(state, pending)
+    return f"the application is {state.name}, not RUNNING, after {timeout_s:g} s: {advice}"
+
+
+def check_started(state: State, subject: str) -> None:
+    """Raise StreamsError, which begins with the subject, if the application has not been started."""
+    if state is State.CREATED:
+        raise StreamsError(f"{subject} before the application is started: {_ADVICE[State.CREATED]}")
+
 
 StateListener = Callable[[State, State], None]
 """Called with the new and the old state, in the thread that changed the state."""

@@ -23,7 +23,6 @@ from ottla.streams.model.durations import (
     instant_of,
     milliseconds,
 )
-from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.records import NO_TIMESTAMP, Header, Record
 from ottla.streams.model.spelling import SnakeCase
 from ottla.streams.model.user_errors import shorten
@@ -36,7 +35,12 @@ from ottla.streams.settings.handlers import ExceptionHandlers
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.task.metrics import DROPPED_RATE, DROPPED_TOTAL, Metrics, task_metrics
 from ottla.streams.task.task import ProducedRecord, Task, TaskSettings, TopicRecord
-from ottla.streams.topology.topology import Topology, visible_stores
+from ottla.streams.topology.topology import (
+    Topology,
+    check_topology,
+    unknown_store,
+    visible_stores,
+)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -258,10 +262,7 @@ class TopologyTestDriver(SnakeCase):
         default_value_serde: Serde[Any] | None = None,
         emit_interval_ms: int = 0,
     ) -> None:
-        if not isinstance(topology, Topology):
-            raise TypeError(
-                f"a driver runs a Topology, which builder.build() returns; not a {type(topology).__name__}"
-            )
+        check_topology(topology, "a driver")
         driver_settings = _settings(settings)
         plain = driver_settings.defaults
         self._defaults = DefaultSerdes(
@@ -420,8 +421,7 @@ class TopologyTestDriver(SnakeCase):
         topology = self._task.topology
         builder = topology.stores.get(name) or topology.global_stores.get(name)
         if builder is None:
-            store_names = ", ".join(sorted(visible_stores(topology))) or "none"
-            raise StreamsError(f"there is no store {name}; the topology has: {store_names}")
+            raise unknown_store(topology, name)
         return builder, self._task.stores[name]
 
     def query(self, request: StateQueryRequest[R]) -> StateQueryResult[R]:

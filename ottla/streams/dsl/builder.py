@@ -8,6 +8,8 @@ from typing import Any
 from ottla.streams.dsl.building.flows import StreamFlow, source_table
 from ottla.streams.dsl.kstream import KStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
+from ottla.streams.dsl.misplaced_serdes import explains_serdes
+from ottla.streams.expressions.arity import refuse_async
 from ottla.streams.expressions.functions import K2 as K
 from ottla.streams.expressions.functions import V2 as V
 from ottla.streams.model.errors import TopologyError
@@ -22,7 +24,7 @@ from ottla.streams.options.dsl_options import (
     of_kind,
     options_of,
 )
-from ottla.streams.processor.api import Supplier, TimestampExtractor
+from ottla.streams.processor.api import Supplier, TimestampExtractor, check_supplier
 from ottla.streams.serdes import Serde
 from ottla.streams.stores.builders import StoreBuilder
 from ottla.streams.topology.lowering import lower
@@ -38,6 +40,7 @@ from ottla.streams.topology.topology import Topology
 Topics = str | Iterable[str] | re.Pattern[str]
 
 
+@explains_serdes
 class StreamsBuilder(SnakeCase):
     """Builds a topology from streams and tables; `build()` returns the Topology."""
 
@@ -132,6 +135,7 @@ class StreamsBuilder(SnakeCase):
             raise TopologyError(
                 "a global store is filled by a processor; how it is read is a Consumed"
             )
+        check_supplier(supplier, "a global store's processor")
         self._add_global(topic, consumed or Consumed(store.key, store.value), store, supplier)
         return self
 
@@ -178,6 +182,7 @@ def _source(name: str, topics: Topics, options: Consumed[Any, Any]) -> SourceNod
             )
         for topic in topics_and_pattern[0]:
             check_name(topic, "a topic")
+    refuse_async(options.timestamp_extractor, "a timestamp extractor")
     extractor, reset = options.timestamp_extractor, options.offset_reset
     if reset not in (None, "earliest", "latest"):
         raise TopologyError(f"a source starts at earliest or latest, not at {reset!r}")

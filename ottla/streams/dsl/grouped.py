@@ -8,7 +8,7 @@ from ottla.streams.dsl.building import groups
 from ottla.streams.dsl.building.groups import Grouping, WindowSpec
 from ottla.streams.dsl.emitting import EmitStrategy
 from ottla.streams.dsl.ktable import KTable
-from ottla.streams.dsl.misplaced_serdes import keeps_tables
+from ottla.streams.dsl.misplaced_serdes import explains_serdes
 from ottla.streams.expressions.arity import with_key
 from ottla.streams.expressions.functions import K, Of2, Of3, R, V
 from ottla.streams.model.durations import Duration, milliseconds
@@ -31,7 +31,7 @@ _OF_TABLES = frozenset(
 _NOT_YET = (_OF_TABLES, "count, reduce or aggregate it first: that makes a table, which has {}")
 
 
-@keeps_tables
+@explains_serdes
 class KGroupedStream(SnakeCase, Generic[K, V]):
     """A stream that is grouped by key."""
 
@@ -105,7 +105,7 @@ def _check_windows(windows: Any) -> None:
         )
 
 
-@keeps_tables
+@explains_serdes
 class _WindowedKStream(SnakeCase, Generic[K, V]):
     """Methods of all streams that are grouped by key and window."""
 
@@ -139,7 +139,7 @@ class _WindowedKStream(SnakeCase, Generic[K, V]):
         return KTable(self._grouping.reduce(reducer, options_of(materialized, named)))
 
 
-@keeps_tables
+@explains_serdes
 class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     """A stream that is grouped by key and by tumbling, hopping, unlimited or sliding window."""
 
@@ -167,7 +167,7 @@ class TimeWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         return KTable(self._grouping.aggregate(initializer, aggregator, None, table_options))
 
 
-@keeps_tables
+@explains_serdes
 class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
     """A stream that is grouped by key and session."""
 
@@ -223,7 +223,7 @@ class SessionWindowedKStream(_WindowedKStream[K, V], Generic[K, V]):
         return KTable(self._grouping.aggregate(initializer, aggregator, merges, table_options))
 
 
-@keeps_tables
+@explains_serdes
 class CogroupedKStream(SnakeCase, Generic[K, R]):
     """Several grouped streams that are aggregated into one table."""
 
@@ -271,7 +271,7 @@ class CogroupedKStream(SnakeCase, Generic[K, R]):
         return KTable(groups.aggregate_cogroup(self._parts, initializer, None, table_options, None))
 
 
-@keeps_tables
+@explains_serdes
 class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
     """Several streams that are grouped by key and by tumbling, hopping, unlimited or sliding
     window.
@@ -294,7 +294,7 @@ class TimeWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
         )
 
 
-@keeps_tables
+@explains_serdes
 class SessionWindowedCogroupedKStream(SnakeCase, Generic[K, R]):
     """Several streams that are grouped by key and session."""
 

@@ -13,7 +13,7 @@ from ottla.streams.dsl.building import joins, streams
 from ottla.streams.dsl.building.groups import GroupFlow, Grouping
 from ottla.streams.dsl.grouped import KGroupedStream
 from ottla.streams.dsl.ktable import GlobalKTable, KTable
-from ottla.streams.dsl.misplaced_serdes import keeps_tables
+from ottla.streams.dsl.misplaced_serdes import explains_serdes
 from ottla.streams.dsl.stream_operators import StreamOperators
 from ottla.streams.expressions.arity import makes_pair, with_key
 from ottla.streams.expressions.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
@@ -36,7 +36,7 @@ from ottla.streams.serdes import Serde
 _NEW = {"key": None, "value": None, "repartition_required": True}
 
 
-@keeps_tables
+@explains_serdes
 class KStream(StreamOperators[K, V], Generic[K, V]):
     """A stream of records; each record is an independent event."""
 

@@ -8,7 +8,7 @@ from ottla.streams.dsl.building import tables
 from ottla.streams.dsl.building.flows import TableFlow
 from ottla.streams.dsl.building.groups import TableGroupFlow
 from ottla.streams.dsl.emitting import BufferConfig, Suppressed
-from ottla.streams.dsl.misplaced_serdes import keeps_tables
+from ottla.streams.dsl.misplaced_serdes import explains_serdes
 from ottla.streams.expressions.functions import K2, V2, K, Of1, Of2, Of3, OfPair, R, V
 from ottla.streams.model.durations import Duration
 from ottla.streams.model.errors import TopologyError
@@ -52,7 +52,7 @@ _OF_STREAMS = (
 )
 
 
-@keeps_tables
+@explains_serdes
 class KTable(SnakeCase, Generic[K, V]):
     """A table: the latest value of each key. A value of None deletes the key."""
 
@@ -306,7 +306,7 @@ def _flow_of(other: Any) -> TableFlow:
     return other.flow
 
 
-@keeps_tables
+@explains_serdes
 class KGroupedTable(SnakeCase, Generic[K, V]):
     """A table that is grouped by a new key; aggregations add new entries and subtract old ones."""
 

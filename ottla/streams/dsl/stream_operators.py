@@ -5,6 +5,7 @@ from typing import Any, Generic, Self, TypeVar, overload
 
 from ottla.streams.dsl.building import streams
 from ottla.streams.dsl.building.flows import StreamFlow
+from ottla.streams.dsl.misplaced_serdes import explains_serdes
 from ottla.streams.expressions.arity import with_key
 from ottla.streams.expressions.functions import V2, K, Of1, Of2, V
 from ottla.streams.model.spelling import SnakeCase
@@ -24,6 +25,7 @@ from ottla.streams.serdes import Serde
 S = TypeVar("S", bound="StreamOperators[Any, Any]")
 
 
+@explains_serdes
 class StreamOperators(SnakeCase, Generic[K, V]):
     """The operators of KStream that return a stream of the same key and value types."""
 

@@ -4,7 +4,8 @@ It is checked once, when the topology is built.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from ottla.streams.expressions.columns import (
@@ -38,6 +39,35 @@ def _accepts(function: Callable[..., Any], without_key: int) -> tuple[int, int |
     return needed, len(positional)
 
 
+def refuse_async(function: Any, subject: str) -> None:
+    """Raise TypeError for an async function: an engine calls it for each record, without a loop."""
+    for called in (function, getattr(type(function), "__call__", None)):  # noqa: B004
+        if inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called):
+            name = getattr(function, "__name__", type(function).__name__)
+            raise TypeError(
+                f"{subject} cannot be the async function {name!r}, because its result would never be "
+                "awaited: write it with def"
+            )
+
+
+def check_method(owner: type, name: str, parameters: Sequence[str], advice: str = "") -> None:
+    """Raise TopologyError if a method of a user's class does not take these parameters, TypeError
+    if it is async; `advice` follows the correct form.
+    """
+    method = inspect.getattr_static(owner, name, None)
+    if method is None:
+        return
+    function = getattr(owner, name)
+    refuse_async(function, f"{owner.__name__}.{name}")
+    # The signature of a method of instances has `self`.
+    count = len(parameters) + isinstance(method, FunctionType)
+    needed, most = _accepts(function, count)
+    if needed > count or (most is not None and most < count):
+        taken = ", ".join(inspect.signature(function).parameters)
+        form = ", ".join(("self", *parameters))
+        raise TopologyError(f"{owner.__name__} has {name}({taken}): write {name}({form}){advice}")
+
+
 # The methods of Kafka's functional interfaces.
 _METHODS = ("apply", "test", "extract", "partitions", "transform")
 
@@ -47,6 +77,7 @@ def _checked(function: Any, subject: str) -> Callable[..., Any]:
     one.
     """
     if callable(function):
+        refuse_async(function, subject)
         return function  # type: ignore[no-any-return]
     method = next((name for name in _METHODS if callable(getattr(function, name, None))), None)
     hint = f"; pass its method: {type(function).__name__}().{method}" if method else ""
@@ -78,6 +109,7 @@ def check_arity(function: Any, count: int, subject: str) -> None:
     if not callable(function):
         example = "lambda: …" if count == 0 else "lambda one, two: …"
         raise TypeError(f"{subject} is a function, {example}, not {function!r}")
+    refuse_async(function, subject)
     needed, most = _accepts(function, count)
     if needed > count or (most is not None and most < count):
         raise TopologyError(f"{subject} takes {count or 'no'} arguments, this one takes {needed}")

@@ -18,6 +18,10 @@ class StreamsError(OttlaError):
     """An application cannot continue (Kafka's StreamsException)."""
 
 
+class EngineBusyError(StreamsError):
+    """An engine could not start its workers in time; a retry may succeed."""
+
+
 class TopologyError(StreamsError):
     """A topology is invalid; raised while it is built (Kafka's TopologyException)."""
 

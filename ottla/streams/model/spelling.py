@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -13,6 +14,12 @@ def snake_case(name: str) -> str:
     """Return the snake_case form of a name of Kafka Streams."""
     result = _HUMP.sub("_", name).lower()
     return result + "_" if result in _KEPT else result
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """Return a question with the most similar of the names; an empty text if none is similar."""
+    near = difflib.get_close_matches(name, list(names), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _sentence(owner: type, name: str) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.streams.pipelines import sql_text
 from ottla.streams.pipelines.document import Text, parse
@@ -28,6 +28,7 @@ from ottla.streams.pipelines.model import (
 )
 from ottla.streams.pipelines.problems import Problem, Problems, suggest
 from ottla.streams.pipelines.reading import read_pipeline
+from ottla.streams.pipelines.table_formats import TABLE_FORMATS, with_table_settings
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,9 @@ def check(text: str) -> Checked:
     pipeline = None if node is None else read_pipeline(node, problems)
     if pipeline is not None:
         _Checker(pipeline, problems).run()
+        formats = {sink.format for sink in pipeline.sinks.values() if isinstance(sink, FileSink)}
+        settings = with_table_settings(pipeline.settings, formats)
+        pipeline = replace(pipeline, settings=settings)
     return Checked(None if problems.has_errors else pipeline, problems.in_order)
 
 
@@ -219,7 +223,20 @@ class _Checker:
         tables = self._pipeline.tables()
         return [tables[upstream] for name in self._known(sink) for upstream in self._upstream(name)]
 
+    def _check_table_format(self, sink: FileSink) -> None:
+        table_format = TABLE_FORMATS.get(sink.format)
+        if table_format is None or table_format.is_named(self._pipeline.settings):
+            return
+        self._problems.error(
+            sink.position,
+            f"sink {sink.name}: format {sink.format} needs a package: add settings: "
+            f"{{spark.jars.packages: '{table_format.package}:VERSION'}}, with its version for your "
+            "Spark.",
+        )
+
     def _check_sink(self, sink: Sink) -> None:
+        if isinstance(sink, FileSink):
+            self._check_table_format(sink)
         parts = self._parts(sink)
         if isinstance(sink, MirrorSink):
             self._check_mirror(sink)

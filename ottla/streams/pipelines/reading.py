@@ -5,11 +5,13 @@ problems.
 import json
 import re
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ottla.base.loading import deferred
 from ottla.base.options import is_digits
+from ottla.streams.expressions.java_patterns import of_java
 from ottla.streams.pipelines import data_types
 from ottla.streams.pipelines.avro import read_avro
 from ottla.streams.pipelines.document import Entries, Items, Node, Text
@@ -185,12 +187,16 @@ def _bad_topic(fields: Fields) -> Text | None:
 
 def _check_pattern(pattern: Text, fields: Fields) -> None:
     try:
-        re.compile(pattern.text)
-    except re.error as error:
-        at = pattern.at(error.pos or 0)
-        fields.problems.error(
-            at, f"{fields.subject}: pattern is not a valid regular expression: {error.msg}."
-        )
+        of_java(pattern.text)
+    except ValueError as error:
+        at, reason = pattern.position, f"{str(error).partition(': ')[0]}: name the topics instead"
+        with warnings.catch_warnings(action="ignore"):
+            try:
+                re.compile(pattern.text)
+            except re.error as wrong:
+                at = pattern.at(wrong.pos or 0)
+                reason = f"is not a valid regular expression: {wrong.msg}"
+        fields.problems.error(at, f"{fields.subject}: pattern {reason}.")
 
 
 def _topic_schema(kind: str, fields: Fields) -> Mapping[str, str] | None:

@@ -14,6 +14,7 @@ from ottla.streams.pipelines.model import (
     Sink,
     TopicSink,
 )
+from ottla.streams.pipelines.table_formats import TABLE_FORMATS
 
 # Few files have it.
 read_security = deferred("ottla.streams.pipelines.security", "read_security")
@@ -86,7 +87,7 @@ def _files(name: str, fields: Fields, origin: Text) -> Sink | None:
         column = below.text("column", required=True)
         by = below.choice("by", _PERIODS, "day")
         below.close()
-    kind = fields.choice("format", FILE_FORMATS, "parquet")
+    kind = fields.choice("format", (*FILE_FORMATS, *TABLE_FORMATS), "parquet")
     result = FileSink(
         name=name,
         position=fields.position(),

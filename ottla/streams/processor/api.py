@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
+from ottla.streams.expressions.arity import check_method
 from ottla.streams.expressions.columns import Column, PysparkColumn
 from ottla.streams.model.durations import Duration, Instant
 from ottla.streams.model.errors import TopologyError
@@ -350,8 +351,19 @@ def check_supplier(supplier: Any, subject: str, method: str = "process") -> None
             f"{subject} takes a processor class or a function that returns a processor: {name} returns {processor!r}, not a "
             f"processor with a method {method}"
         )
+    _check_methods(supplier if isinstance(supplier, type) else type(processor), method)
     if not isinstance(supplier, type) and supplier() is processor:
         raise TopologyError(
             f"{subject} takes a function that returns a processor, because each task has one of its own: {name} "
             f"returns the same {type(processor).__name__} at each call; return a new one"
         )
+
+
+def _check_methods(kind: type, method: str) -> None:
+    """Raise TopologyError if a method of a processor class has other parameters than Kafka's."""
+    check_method(kind, "init", ("context",))
+    check_method(kind, "close", ())
+    if method == "process":
+        check_method(kind, method, ("record",), ", and read record.key and record.value")
+    else:
+        check_method(kind, method, ("key", "value"))

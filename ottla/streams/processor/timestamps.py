@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from ottla.streams.expressions.arity import evaluated, takes_two
+from ottla.streams.expressions.arity import evaluated, refuse_async, takes_two
 from ottla.streams.expressions.columns import Evaluated, OfSpark
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.processor.api import TimestampedRecord
@@ -45,6 +45,7 @@ def extractor_of(extractor: Any) -> Any:
     """Return a function for an extractor that is a Column; return any other extractor, and None,
     unchanged.
     """
+    refuse_async(extractor, "a timestamp extractor")
     expression = evaluated(extractor)
     return extractor if expression is None else OfColumn(expression)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, cast
 
+from ottla.streams.expressions.arity import refuse_async
 from ottla.streams.model.durations import Duration, Instant, instant_ms, milliseconds
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import TopicRecord
@@ -140,6 +141,7 @@ class NodeContext(SnakeCase):
                 "a punctuator is scheduled with (interval, PunctuationType, function of the time), and "
                 "optionally start="
             )
+        refuse_async(callback, "a punctuator")
         interval_ms = milliseconds(interval)
         if interval_ms < 1:
             raise ValueError("a punctuator's interval must be at least a millisecond")

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ottla.streams.expressions.arity import chooses_partition, with_context
-from ottla.streams.model.errors import TopologyError
+from ottla.streams.model.errors import StreamsError, TopologyError
 from ottla.streams.model.names import already_added, check_name
-from ottla.streams.model.spelling import SnakeCase
+from ottla.streams.model.spelling import SnakeCase, did_you_mean
 from ottla.streams.options.dsl_options import Consumed
 from ottla.streams.processor.api import (
     StreamPartitioner,
@@ -207,7 +207,10 @@ class Topology(SnakeCase):
             if store in self.global_stores:
                 raise TopologyError(f"the global store {store} is open to every processor")
             if store not in self.stores:
-                raise TopologyError(f"store {store} is not added yet")
+                near = did_you_mean(store, self.stores)
+                raise TopologyError(
+                    f"store {store} is not added yet: add it first, with add_state_store{near}"
+                )
             names = self.connected.setdefault(processor, [])
             if store not in names:
                 names.append(store)
@@ -395,6 +398,24 @@ def visible_stores(topology: Topology, processor: str | None = None) -> tuple[st
         names = topology.connected.get(processor, ())
     hidden = {name for name, store in topology.stores.items() if store.is_hidden}
     return tuple(name for name in names if name not in hidden)
+
+
+def unknown_store(topology: Topology, name: str) -> StreamsError:
+    """Return the error for a name that no visible store has."""
+    names = sorted(visible_stores(topology))
+    return StreamsError(
+        f"there is no store {name}; the topology has: {', '.join(names) or 'none'}"
+        f"{did_you_mean(name, names)}"
+    )
+
+
+def check_topology(topology: Any, runner: str) -> None:
+    """Raise TypeError for an object that is no topology, such as the builder of one."""
+    if not isinstance(topology, Topology):
+        raise TypeError(
+            f"{runner} runs a Topology, which builder.build() returns; not a "
+            f"{type(topology).__name__}"
+        )
 
 
 def _check_store(builder: StoreBuilder) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ottla.base.errors import ConfigError, StorageError
 from ottla.base.loading import deferred, deferred_module
 from ottla.client.config.properties import parse_properties
 from ottla.cluster.options.option_tables import refuse_unknown_names
@@ -49,12 +50,15 @@ def up(
         options=settings,
         file=file,
     )
-    if option_values["has_processes"]:
-        _run_processes(up_options, option_values, output, line)
-    elif option_values["brokers"] > 1:
-        _run_cluster(up_options, option_values, output, line)
-    else:
-        _run_broker(broker_settings(up_options), option_values, output, line)
+    try:
+        if option_values["has_processes"]:
+            _run_processes(up_options, option_values, output, line)
+        elif option_values["brokers"] > 1:
+            _run_cluster(up_options, option_values, output, line)
+        else:
+            _run_broker(broker_settings(up_options), option_values, output, line)
+    except (ConfigError, StorageError) as error:
+        raise serving.with_next_commands(error, option_values["data"] or DEFAULT_DATA) from error
     note("Ottla has stopped.")
 
 

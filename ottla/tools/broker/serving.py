@@ -1,11 +1,13 @@
 """Code shared by the commands that run brokers: the log, the ready line, the live line."""
 
 import contextlib
+import errno
 import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ottla.base import logs
+from ottla.base.errors import ConfigError, OttlaError
 from ottla.cluster.options.option_tables import unknown_names
 from ottla.server import loop
 from ottla.server.node import Node
@@ -96,3 +98,29 @@ def serve(
     finally:
         if live is not None:
             live.stop()
+
+
+def _next_commands(error: BaseException, data: str) -> str:
+    """Return a sentence with commands for a start that failed; empty if there is no better one."""
+    for cause in _causes(error):
+        if isinstance(cause, BlockingIOError):
+            return (
+                f"To stop it, run `ottla broker stop --data {data}`; to start another broker, run "
+                "`ottla up --port 0 --data FOLDER`"
+            )
+        if isinstance(cause, OSError) and cause.errno == errno.EADDRINUSE:
+            return "For a free port, run `ottla up --port 0`; `ottla doctor` shows what listens"
+    return ""
+
+
+def with_next_commands(error: OttlaError, data: str) -> OttlaError:
+    """Return the error of a start with the commands to run next, or the same error."""
+    sentence = _next_commands(error, data)
+    return ConfigError(f"{str(error).rstrip('.')}. {sentence}") if sentence else error
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    current: BaseException | None = error
+    while current is not None:
+        yield current
+        current = current.__cause__

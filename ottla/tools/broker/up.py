@@ -46,7 +46,7 @@ _up = deferred("ottla.tools.broker.launch", "up")
               help="Serve /metrics for Prometheus and /healthz on this port of 127.0.0.1 (the next "
                    "ones for more brokers).")  # fmt: skip
 @click.option("--console", is_flag=True,
-              help="Serve the console, for a browser. The first start prints a password.")  # fmt: skip
+              help="Serve the console, for a browser: the output has an address that logs in.")  # fmt: skip
 @click.option("--console-port", type=click.IntRange(0, 65535), default=CONSOLE_PORT, metavar="PORT",
               show_default=True, help="The port of the console; 0 for any free port.")  # fmt: skip
 @click.option("--console-host", default=DEFAULT_HOST, metavar="HOST", show_default=True,

@@ -18,7 +18,7 @@ from ottla.console.accounts.passwords import one_time_password
 from ottla.console.accounts.sessions import Sessions
 from ottla.console.accounts.users import FIRST_USER, Users
 from ottla.console.alerts.rules import FIRST_RULES
-from ottla.console.configuration import read_configuration
+from ottla.console.configuration import is_loopback, read_configuration
 from ottla.console.server import ConsoleServer
 from ottla.console.state import ConsoleSettings
 from ottla.operations.survey.connections import ClusterSettings
@@ -154,7 +154,7 @@ def _check_name(option: str, name: str, names: Container[str]) -> None:
 
 
 def announce(output: Output, server: ConsoleServer) -> None:
-    """Print the address, and the one-time password of a first start."""
+    """Print the address, with a login link, or with the one-time password of a first start."""
     if server.warning:
         note(f"Warning: {server.warning}.")
     facts = {"console": server.url}
@@ -163,6 +163,12 @@ def announce(output: Output, server: ConsoleServer) -> None:
     if password is not None:
         facts |= {"user": FIRST_USER, "password": password}
         sentence += f": log in as {FIRST_USER} with the one-time password {password}"
+    elif server.console.settings.has_login_link and not server.console.users.has_password(
+        FIRST_USER
+    ):
+        link = f"{server.url}/login?token={server.console.login_link.create()}"
+        facts |= {"user": FIRST_USER, "link": link}
+        sentence = f"The console is on {link} (valid once)"
     # The reader of standard output may have ended; the console continues without it.
     with contextlib.suppress(BrokenPipeError):
         output.done(sentence, **facts)
@@ -203,6 +209,7 @@ class LocalConsoleServer:
                 allows_insecure=self.options.is_insecure or configuration.allows_insecure,
                 first_rules=FIRST_RULES,
                 oidc=configuration.oidc,
+                has_login_link=is_loopback(self.options.host),
             )
             server = ConsoleServer(settings)
             server.start(self.options.listener)

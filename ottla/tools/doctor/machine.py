@@ -6,24 +6,22 @@ uses its own file, which is removed at once.
 
 import contextlib
 import errno
-import fcntl
 import os
-import resource
 import socket
-import struct
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ottla.base.platform import LIMITS_PLACE, LISTENERS_COMMAND
+from ottla.base.platform.descriptors import open_file_limits
+from ottla.base.platform.disk import is_locked
+from ottla.base.platform.mounts import kind_of_mount
+from ottla.base.platform.processes import command_line_of
 from ottla.client.bootstrap import Address
 from ottla.storage.files import checkpoints
 from ottla.tools.doctor.findings import Finding, fail, ok, warn
 from ottla.tools.output import size_text
 
-# struct flock for F_OFD_GETLK: queries whether another process keeps us from locking the whole
-# file.
-_FLOCK = "hhqqi4x"
-_F_OFD_GETLK = 36
 # Characters of a command line that are shown.
 _COMMAND_MAX = 80
 
@@ -103,10 +101,8 @@ def _lock(path: Path, *, is_served: bool) -> Finding:
 
 
 def _is_locked(file: Path) -> bool:
-    query = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
     with contextlib.suppress(OSError), file.open("rb+") as opened:
-        result = fcntl.fcntl(opened, _F_OFD_GETLK, query)
-        return bool(struct.unpack(_FLOCK, result)[0] != fcntl.F_UNLCK)
+        return is_locked(opened.fileno())
     return False
 
 
@@ -114,10 +110,11 @@ def _holder(file: Path) -> str:
     """Return the process that has written its id into the lock file."""
     try:
         number = int(file.read_text("ascii", "replace").strip())
-        arguments = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError):
         return "an unidentified process (an Apache Kafka broker?)"
-    text = b" ".join(arguments).decode("utf-8", "replace").strip()
+    text = " ".join(command_line_of(number))
+    if not text:
+        return "an unidentified process (an Apache Kafka broker?)"
     return f"process {number} ({text if len(text) <= _COMMAND_MAX else text[:_COMMAND_MAX] + '…'})"
 
 
@@ -164,7 +161,7 @@ def _inodes(folder: Path) -> Finding:
 
 def _file_system(folder: Path) -> Finding:
     check = f"file system below {folder}"
-    kind = _kind_of_mount(folder)
+    kind = kind_of_mount(folder)
     if kind in _FORGETFUL:
         return warn(
             check, f"{kind} loses its data when the machine stops", "Choose a disk with --data."
@@ -178,33 +175,17 @@ def _file_system(folder: Path) -> Finding:
     return ok(check, kind or "unknown")
 
 
-def _kind_of_mount(folder: Path) -> str:
-    best, kind = -1, ""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/mounts").read_text("utf-8", "replace").splitlines():
-            _, point, mount_kind, *_ = line.split(" ")
-            if len(point) > best and folder.absolute().is_relative_to(
-                point.encode().decode("unicode_escape")
-            ):
-                best, kind = len(point), mount_kind
-    return kind
-
-
 def examine_limits() -> Finding:
     """Report whether this user may open enough files for partitions and connections."""
     check = "open files (ulimit -n)"
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft, hard = open_file_limits()
     if soft >= FILES_WARN:
         return ok(check, f"{soft:,}")
     return warn(
         check,
         f"{soft:,}: each connection takes one, each partition about five",
         f"Raise it before `ottla up`: `ulimit -n {min(65_536, hard):d}`"
-        + (
-            ""
-            if hard >= FILES_WARN
-            else ", which needs a higher limit in /etc/security/limits.conf"
-        )
+        + ("" if hard >= FILES_WARN else f", which needs a higher limit in {LIMITS_PLACE}")
         + ".",
     )
 
@@ -219,7 +200,7 @@ def examine_free_port(address: Address) -> Finding:
             listener.bind(address)
     except OSError as error:
         remedies = {
-            errno.EADDRINUSE: "Stop what uses it (`ss -ltnp`), or choose another with --port.",
+            errno.EADDRINUSE: f"Stop what uses it (`{LISTENERS_COMMAND}`), or choose another with --port.",
             errno.EACCES: "Ports below 1024 are reserved for root: choose another with --port.",
         }
         remedy = remedies.get(

@@ -9,6 +9,7 @@ import struct
 import time
 from typing import NamedTuple
 
+from ottla.base.platform import LISTENERS_COMMAND
 from ottla.client import strangers
 from ottla.client.bootstrap import Address
 from ottla.client.security.options import Security
@@ -119,5 +120,5 @@ def _stranger(address: Address, response: bytes | None, check: str) -> Finding:
     return fail(
         check,
         f"{address} {behaviour}: this is not Kafka's protocol",
-        "Find the process that listens there (`ss -ltnp`), and name the broker's port with --bootstrap.",
+        f"Find the process that listens there (`{LISTENERS_COMMAND}`), and name the broker's port with --bootstrap.",
     )

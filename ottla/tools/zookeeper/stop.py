@@ -5,10 +5,11 @@ import time
 import click
 
 from ottla.base.errors import ConfigError, OttlaError
+from ottla.base.platform.processes import await_end
 from ottla.tools import options
 from ottla.tools.daemons import ZOOKEEPER, stop_daemons
 from ottla.tools.output import Output
-from ottla.tools.owners import await_process_end, owner_of, stop_owner
+from ottla.tools.owners import owner_of, stop_owner
 from ottla.tools.zookeeper.java_server import DEFAULT_DATA
 
 
@@ -47,7 +48,7 @@ def command(output: Output, data: str | None, timeout: float) -> None:
 def _await_end(process_ids: list[int], timeout: float) -> None:
     deadline = time.monotonic() + timeout
     for number in process_ids:
-        if not await_process_end(number, max(0.0, deadline - time.monotonic())):
+        if not await_end(number, max(0.0, deadline - time.monotonic())):
             raise OttlaError(
                 f"ZooKeeper (process {number}) has not stopped within {timeout:g} s: wait "
                 "longer with --timeout, or end it with `kill -9`"

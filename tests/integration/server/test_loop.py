@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from ottla.base.clock import RealClock
-from ottla.base.descriptors import SPARE_COUNT, soft_limit
 from ottla.base.errors import ConfigError, StorageError
 from ottla.base.logs import REPEATS_MAX, Repeats
+from ottla.base.platform.descriptors import SPARE_COUNT, soft_limit
 from ottla.server import loop
 from ottla.server.loop import collections_named, run, tell_failure
 from ottla.server.loop_lag import LoopWatch

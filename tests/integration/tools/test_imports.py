@@ -47,9 +47,16 @@ _HEAVY = {
     "rich": set(),
 }
 # Modules of Ottla that a command may import; a listed one resets the state of topologies, or
-# checks their serdes, each of which is a module of the client.
+# checks their serdes, each of which is a module of the client. The tree of ZooKeeper's transfers
+# reads files, by the calls of the operating system.
 _MODULES_MAX = 65
-_MODULES_OF = {"streams reset": 90, "pipeline check": 71, "pipeline run": 66}
+_MODULES_OF = {
+    "streams reset": 90,
+    "pipeline check": 74,
+    "pipeline run": 69,
+    "pipeline explain": 68,
+}
+_MODULES_OF |= dict.fromkeys(("zookeeper export", "zookeeper import"), 67)
 
 
 def _verbs() -> list[str]:

@@ -1,5 +1,6 @@
 """How the process that uses a directory is stopped."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.tools.owners import await_process_end, owner_of, stop_owner
+from ottla.base.platform.processes import await_end
+from ottla.tools.owners import owner_of, stop_owner
 
 # It closes the directory at SIGTERM, as a broker does, and ends when its input does.
 _OWNER = """
@@ -61,8 +63,21 @@ def test_stop_returns_after_the_end_of_the_process(
 
 def test_process_that_continues_has_not_ended(owner: subprocess.Popen[str]) -> None:
     """The wait for its end is limited; a process that is gone has ended."""
-    assert not await_process_end(owner.pid, 0)
+    assert not await_end(owner.pid, 0)
     owner.kill()
-    assert await_process_end(owner.pid, 1e300)
+    assert await_end(owner.pid, 1e300)
     owner.wait()
-    assert await_process_end(owner.pid, 0)
+    assert await_end(owner.pid, 0)
+
+
+def test_the_end_of_a_process_is_noticed_without_process_descriptors(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A zombie has ended, as for Linux's own call."""
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        assert not await_end(process.pid, 0)
+        assert process.stdin is not None
+        process.stdin.close()
+        assert await_end(process.pid, 30)
+    assert await_end(process.pid, 0)

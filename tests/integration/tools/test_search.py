@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -149,7 +151,7 @@ def test_addresses_come_from_the_brokers(searched: Cluster, monkeypatch: Any) ->
 
 def test_search_follows_a_leader_that_moves(searched: Cluster, monkeypatch: Any) -> None:
     """Partitions that a broker does not lead any more are searched in the next round."""
-    monkeypatch.setattr(remote.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(remote, "time", SimpleNamespace(sleep=lambda _: None, monotonic=monotonic))
     known = {number: searched.node(number).monitoring_address for number in searched.brokers}
     numbers: list[int] = []
     search = remote.Search(

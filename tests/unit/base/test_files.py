@@ -8,8 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from ottla.base import page_cache
-from ottla.base.files import RealFileSystem, keep_others_out, lent_count, private_copy
+from ottla.base.files import RealFileSystem, keep_others_out, lent_count
+from ottla.base.platform import IS_LINUX, page_cache
+from ottla.base.platform.private_files import private_copy
 
 
 def test_a_file_that_is_opened_again_shares_the_descriptor_of_its_ranges(tmp_path: Path) -> None:
@@ -65,6 +66,7 @@ def test_a_closed_file_without_ranges_leaves_no_descriptor(tmp_path: Path) -> No
         files.open(path + ".missing")
 
 
+@pytest.mark.skipif(not IS_LINUX, reason="syncfs")
 def test_a_lock_syncs_the_file_system_that_contains_it(tmp_path: Path) -> None:
     """On a local file system of Linux, one call makes all files durable; a released lock cannot do
     it.
@@ -76,6 +78,7 @@ def test_a_lock_syncs_the_file_system_that_contains_it(tmp_path: Path) -> None:
         lock.sync_file_system()
 
 
+@pytest.mark.skipif(not IS_LINUX, reason="syncfs")
 def test_an_unreliable_sync_of_a_file_system_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +142,7 @@ def test_files_of_an_earlier_version_are_restricted(
     assert "a folder that is shared by all users" in caplog.text
 
 
+@pytest.mark.skipif(not IS_LINUX, reason="files in memory")
 def test_private_copy_of_a_secret_has_no_name(tmp_path: Path) -> None:
     """A library that reads files only gets its path, which ends with the block."""
     with private_copy(b"secret") as path:

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from ottla.base import descriptors
+from ottla.base.platform import descriptors
 from ottla.net.descriptors import DescriptorLimit
 
 from .test_receive_budget import BODY, Client, Scene, Site, play

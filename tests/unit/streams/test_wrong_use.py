@@ -1,5 +1,7 @@
 """Mistakes are reported by the call that makes them, with the correct form."""
 
+import dataclasses
+import functools
 import re
 import struct
 from typing import Any
@@ -17,16 +19,20 @@ from ottla.streams import (
     Materialized,
     Processor,
     Produced,
+    PunctuationType,
     Record,
     Serdes,
     SerializationError,
+    Stores,
     StreamsBuilder,
     TimeWindows,
+    Topology,
     TopologyError,
     TopologyTestDriver,
 )
 
 _TEXT = Serdes.string()
+_WITHIN = JoinWindows.of_time_difference_with_no_grace(5)
 
 
 @pytest.fixture
@@ -72,6 +78,11 @@ def test_a_method_of_another_class_is_rejected_with_the_way_to_it(
         (lambda s: s.group_by(str, "name"), "configured with a Grouped.*not 'name'"),
         (lambda s: s.group_by_key().count(Grouped.as_("x")), "configured with a Materialized"),
         (lambda s: s.repartition(4), "configured with a Repartitioned.*not 4"),
+        (lambda s: s.join(s, max, "5 min"), r"windows are JoinWindows\.of_time_d.*, not '5 min'"),
+        (lambda s: s.join(s, max, windows=5), r"windows are JoinWindows\.of_time_d.*, not 5"),
+        (lambda s: s.left_join(s, max), r"its windows are missing: add JoinWindows\.of_time_diff"),
+        (lambda s: s.outer_join(s, _WITHIN, max), "the joiner comes before the windows"),
+        (lambda s: s.join(s.to_table(), max, _WITHIN), "a table has no windows: remove them"),
         (lambda s: s.print("label"), "configured with a Printed"),
         (lambda s: s.split().branch(bool, 3), "configured with a Branched"),
         (lambda s: s.group_by_key().windowed_by("5 min"), "windowed by TimeWindows"),
@@ -115,6 +126,21 @@ def test_an_option_in_the_wrong_place_is_rejected(stream: Any, write: Any, sente
         (lambda b: b.stream([]), "a stream reads a topic"),
         (lambda b: b.stream(3), "not 3"),
         (lambda b: b.table(["a", "b"]), "a table is read from one topic"),
+        (lambda b: b.stream("in").to("out", serde=_TEXT), r"takes no serde=: .* to\(…, key=…, va"),
+        (
+            lambda b: b.stream("in", value_serde=_TEXT),
+            r"stream\(\) takes no value_serde=: .*value=…",
+        ),
+        (lambda b: b.table("in", key_serde=_TEXT), r"table\(\) takes no key_serde=: .*, key=…, "),
+        (lambda b: b.global_table("in", serde=_TEXT), r"global_table\(\) takes no serde=: "),
+        (lambda b: b.stream("in").repartition(serde=_TEXT), r"repartition\(\) takes no serde=: "),
+        (lambda b: b.stream("in").group_by_key(serde=_TEXT), r"group_by_key\(\) takes no serde=: "),
+        (lambda b: b.stream("in").group_by(str, serde=_TEXT), r"group_by\(\) takes no serde=: "),
+        (
+            lambda b: b.stream("in").group_by_key().count(serde=_TEXT),
+            r"Materialized\.with_\(key, v",
+        ),
+        (lambda b: b.stream("in").join(b.table("t"), max, serde=_TEXT), r"takes no serde=.*Joined"),
         (TopologyTestDriver, r"which builder\.build\(\) returns; not a StreamsBuilder"),
     ],
 )
@@ -124,6 +150,129 @@ def test_an_invalid_argument_of_a_builder_is_rejected(
     """The call raises, before the first record."""
     with pytest.raises((TypeError, ValueError, TopologyError), match=sentence):
         write(builder)
+
+
+async def slow(key: Any, value: Any) -> Any:
+    """Return a value as a service would."""
+    return key, value
+
+
+async def slow_values(value: Any) -> Any:
+    """Yield values as a service would."""
+    yield value
+
+
+class SlowCall:
+    """An object with an async call."""
+
+    async def __call__(self, value: Any) -> Any:
+        """Return the value."""
+        return value
+
+
+_ASYNC_FUNCTIONS: list[tuple[str, Any]] = [
+    ("a predicate", lambda b: b.stream("in").filter(slow)),
+    ("a predicate", lambda b: b.stream("in").split().branch(slow)),
+    ("an action", lambda b: b.stream("in").foreach(slow)),
+    ("a mapper", lambda b: b.stream("in").map(slow)),
+    ("a value mapper", lambda b: b.stream("in").map_values(SlowCall())),
+    ("a value mapper", lambda b: b.stream("in").map_values(functools.partial(slow, 1))),
+    ("a value mapper", lambda b: b.stream("in").flat_map_values(slow_values)),
+    ("a key selector", lambda b: b.stream("in").group_by(slow)),
+    ("a reducer", lambda b: b.stream("in").group_by_key().reduce(slow)),
+    ("an aggregator", lambda b: b.stream("in").group_by_key().aggregate(int, slow)),
+    ("a joiner", lambda b: b.stream("in").join(b.table("table"), slow)),
+    ("a timestamp extractor", lambda b: b.stream("in", timestamp=slow)),
+    ("a topic name extractor", lambda b: b.stream("in").to(slow)),
+    ("a partitioner", lambda b: b.stream("in").to("out", partitioner=slow)),
+]
+
+
+@pytest.mark.parametrize(("subject", "write"), _ASYNC_FUNCTIONS)
+def test_an_async_function_is_rejected(builder: StreamsBuilder, subject: str, write: Any) -> None:
+    """Its result is a coroutine, which is true for every record and is never awaited."""
+    with pytest.raises(TypeError, match=f"{subject} cannot be the async function.* with def"):
+        write(builder)
+
+
+class OfKeyAndValue(Processor[Any, Any, Any, Any]):
+    """A processor with the parameters of Kafka's old interface."""
+
+    def process(self, key: Any, value: Any) -> None:  # type: ignore[override]
+        """Ignore the record."""
+
+
+class WithoutContext(Processor[Any, Any, Any, Any]):
+    """A processor whose init has no parameter."""
+
+    def init(self) -> None:  # type: ignore[override]
+        """Do nothing."""
+
+    def process(self, record: Record[Any, Any]) -> None:
+        """Ignore the record."""
+
+
+class SlowProcessor(Processor[Any, Any, Any, Any]):
+    """A processor with an async method."""
+
+    async def process(self, record: Record[Any, Any]) -> None:  # type: ignore[override]
+        """Ignore the record."""
+
+
+_PROCESSORS: list[tuple[Any, str]] = [
+    (
+        OfKeyAndValue,
+        r"has process\(self, key, value\): write process\(self, record\), and read reco",
+    ),
+    (
+        lambda: OfKeyAndValue(),
+        r"OfKeyAndValue has process\(self, key, value\): write process\(self,",
+    ),
+    (WithoutContext, r"WithoutContext has init\(self\): write init\(self, context\)"),
+    (SlowProcessor, r"SlowProcessor\.process cannot be the async function"),
+]
+
+
+@pytest.mark.parametrize(("supplier", "sentence"), _PROCESSORS)
+@pytest.mark.parametrize(
+    "add",
+    [
+        lambda supplier: StreamsBuilder().stream("in").process(supplier),
+        lambda supplier: StreamsBuilder().stream("in").process_values(supplier),
+        lambda supplier: Topology().add_source("s", "in").add_processor("p", supplier, "s"),
+        lambda supplier: StreamsBuilder().add_global_store(
+            Stores.key_value("store"), "in", supplier
+        ),
+    ],
+)
+def test_a_processor_with_other_parameters_is_rejected(
+    add: Any, supplier: Any, sentence: str
+) -> None:
+    """The call that adds the processor raises, not the first record."""
+    with pytest.raises((TypeError, TopologyError), match=sentence):
+        add(supplier)
+
+
+def test_a_misspelt_store_of_a_processor_is_reported(builder: StreamsBuilder) -> None:
+    """The error names the store that was probably meant."""
+    builder.add_state_store(Stores.key_value("counts"))
+    builder.stream("in").process(Forgetful, "count")
+    with pytest.raises(TopologyError, match=r"add_state_store; did you mean counts\?"):
+        builder.build()
+
+
+@dataclasses.dataclass
+class City:
+    """A value."""
+
+    name: str
+
+
+@pytest.mark.parametrize("kind", [City("Prag"), "City", 3, {"name": str}])
+def test_a_value_instead_of_a_class_is_rejected(kind: Any) -> None:
+    """Otherwise the serde would read plain values."""
+    with pytest.raises(TypeError, match=r"Serdes\.json takes a class, such as \w+, not "):
+        Serdes.json(kind)
 
 
 def test_two_tables_cannot_share_a_store(builder: StreamsBuilder) -> None:
@@ -175,6 +324,25 @@ class Pairing(Processor[Any, Any, Any, Any]):
         """Forward a pair."""
         pair: Any = record.key, record.value
         self.context.forward(pair)
+
+
+class SlowPunctuator(Processor[Any, Any, Any, Any]):
+    """A processor that schedules an async function."""
+
+    def init(self, context: Any) -> None:
+        """Schedule it."""
+
+        async def tick(_: int) -> None:
+            """Do nothing."""
+
+        context.schedule(1000, PunctuationType.WALL_CLOCK_TIME, tick)
+
+
+def test_an_async_punctuator_is_rejected(builder: StreamsBuilder) -> None:
+    """The call that schedules it raises."""
+    builder.stream("in").process(SlowPunctuator)
+    with pytest.raises(TypeError, match="a punctuator cannot be the async function 'tick'"):
+        TopologyTestDriver(builder.build())
 
 
 @pytest.mark.parametrize(

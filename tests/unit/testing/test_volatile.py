@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.base import page_cache
+from ottla.base.platform import disk, page_cache
 from ottla.testing.volatile import VolatileFileSystem
 
 
@@ -16,7 +16,8 @@ def test_nothing_waits_for_the_device(tmp_path: Path, monkeypatch: pytest.Monkey
         raise AssertionError("synced")
 
     monkeypatch.setattr(os, "fsync", refuse)
-    monkeypatch.setattr(os, "fdatasync", refuse)
+    monkeypatch.setattr(disk, "sync_all", refuse)
+    monkeypatch.setattr(disk, "sync_data", refuse)
     monkeypatch.setattr(page_cache, "write_all", refuse)
     files = VolatileFileSystem()
     file = files.open(f"{tmp_path}/a", create=True)

@@ -4,6 +4,7 @@ import importlib
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -66,7 +67,7 @@ def test_result_is_a_sentence_or_json(capsys: pytest.CaptureFixture[str]) -> Non
 def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Return the clock that the progress bar uses."""
     now = [0.0]
-    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(output, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

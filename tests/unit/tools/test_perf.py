@@ -1,5 +1,6 @@
 """Latencies and rates of `ottla perf`, and its scripts."""
 
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import Mock
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 def test_latency_of_a_round_trip_has_nanoseconds(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is printed with Java's digits, not with the digits of a difference of seconds."""
     times = iter([5, 5, 111_005_720])
-    monkeypatch.setattr(round_trips.time, "perf_counter_ns", lambda: next(times))
+    monkeypatch.setattr(round_trips, "time", SimpleNamespace(perf_counter_ns=lambda: next(times)))
     producer, consumer = Mock(), Mock()
     record = ConsumedRecord("t", 0, 0, 0, "create", None, b"A", ())
     consumer.poll.return_value = [record]

@@ -28,7 +28,9 @@ def show_users(view: View) -> Mapping[str, Any]:
 
 def show_account(view: View) -> Mapping[str, Any]:
     """Return the user's own account."""
-    return {"user": view.session.user, "min_length": MIN_LENGTH}
+    user = view.session.user
+    asks_old = view.console.users.needs_old_password(user)
+    return {"user": user, "min_length": MIN_LENGTH, "asks_old": asks_old}
 
 
 def create_user(view: View) -> Done:
@@ -82,9 +84,14 @@ def delete_user(view: View) -> Done:
 
 
 def change_password(view: View) -> Done:
-    """Change the user's own password; other sessions of the user end."""
-    name = view.session.user.name
-    if not view.console.users.is_password(name, view.form.get("old", "")):
+    """Change the user's own password; other sessions of the user end.
+
+    The one-time password, which the user has just typed, is not required.
+    """
+    users, name = view.console.users, view.session.user.name
+    if users.needs_old_password(view.session.user) and not users.is_password(
+        name, view.form.get("old", "")
+    ):
         raise AccountError("the current password is wrong")
     if view.form.get("new", "") != view.form.get("again", ""):
         raise AccountError("the new passwords differ")

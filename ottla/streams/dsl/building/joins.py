@@ -99,9 +99,27 @@ def _arguments_of(form: _Form, arguments: Sequence[Any], keywords: Mapping[str, 
     if not (is_whole and has_functions and fits and isinstance(results[-1], last | NoneType)):
         raise TopologyError(
             f"a join with a {kind} is written (other, {', '.join(names[:-1])}), and optionally "
-            f"{names[-1]}="
+            f"{names[-1]}={_misplaced(kind, results, arguments)}"
         )
     return results
+
+
+def _misplaced(kind: str, results: Sequence[Any], arguments: Sequence[Any]) -> str:
+    """Return what is wrong with the windows of a join, if that is the mistake."""
+    if kind != "stream":
+        has_windows = any(isinstance(argument, JoinWindows) for argument in arguments)
+        return f"; a {kind} has no windows: remove them" if has_windows else ""
+    joiner, windows, _ = results
+    if isinstance(joiner, JoinWindows):
+        return "; the joiner comes before the windows"
+    if windows is None:
+        return f"; its windows are missing: add {_WINDOWS}"
+    if isinstance(windows, JoinWindows):
+        return ""
+    return f"; its windows are {_WINDOWS}, not {windows!r}"
+
+
+_WINDOWS = "JoinWindows.of_time_difference_with_no_grace(timedelta(minutes=5))"
 
 
 def join_streams(

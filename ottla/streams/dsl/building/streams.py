@@ -12,7 +12,7 @@ from ottla.streams.dsl.building.flows import (
     repartition_node,
     source_table,
 )
-from ottla.streams.expressions.arity import with_context, with_key
+from ottla.streams.expressions.arity import refuse_async, with_context, with_key
 from ottla.streams.model.errors import TopologyError
 from ottla.streams.model.names import check_name
 from ottla.streams.operators.stateless import Branch, PassThrough, Peek, SelectKey
@@ -70,6 +70,7 @@ def to(flow: StreamFlow, topic: str | TopicNameExtractor, options: Produced[Any,
     if isinstance(topic, str):
         check_name(topic, "a topic")
     target = topic if isinstance(topic, str) else with_context(topic, "a topic name extractor")
+    refuse_async(options.partitioner, "a partitioner")
     serdes = options.key or flow.key, options.value or flow.value
     flow.graph.add(SinkNode(name, (flow.node,), target, *serdes, options.partitioner))
 

@@ -1,6 +1,10 @@
 """Plans the micro-batches of a stream: the offsets that exist, and how many of them a batch takes.
 
 Lives as long as the query, in Spark's planner process, and keeps its connections.
+
+Not done: a topic that is deleted and created again while the query does not run is noticed only
+while it has fewer records than were read: checkpoints have no topic ids, as those of Spark's Kafka
+connector.
 """
 
 import math
@@ -86,6 +90,7 @@ class MicroBatches:
         self._policy = policy
         self._positions: Positions | None = None
         self._latest: Offsets = {}
+        self._topic_ids: dict[str, bytes] = {}
         self._target: Offsets | None = None
         self._idle_polls = 0
         # As in Spark's connector, the first batch does not wait for more records.
@@ -254,8 +259,12 @@ class MicroBatches:
     def _available(self, begin: Offsets) -> Offsets:
         if self._target is not None:
             # AvailableNow: ignore records since then, but never end before the checkpoint's
-            # offsets.
-            return {key: max(offset, begin.get(key, 0)) for key, offset in self._target.items()}
+            # offsets, unless the partition has lost them.
+            ahead = [key for key, offset in self._target.items() if begin.get(key, 0) > offset]
+            ends = self._connected().latest(ahead) if ahead else {}
+            lost = {key: end for key, end in ends.items() if end < begin[key]}
+            target = {key: max(end, begin.get(key, 0)) for key, end in self._target.items()}
+            return target | lost
         time.sleep(_IDLE_PAUSES_S[min(self._idle_polls, len(_IDLE_PAUSES_S) - 1)])
         end = self._ask_latest()
         self._idle_polls = self._idle_polls + 1 if end == begin else 0
@@ -263,5 +272,15 @@ class MicroBatches:
 
     def _ask_latest(self) -> Offsets:
         positions = self._connected()
-        self._latest = positions.latest(positions.partitions()) | self._own_offsets()
+        partitions = positions.partitions()
+        new = [key for key in partitions if self._is_created_again(key[0])]
+        self._topic_ids = dict(positions.topic_ids)
+        # The offsets of the former topic say nothing about a new one, even if it has them, too: one
+        # batch ends before its first record, which is a loss of data, and the next begins there.
+        ends = positions.latest(partitions) | (positions.earliest(new) if new else {})
+        self._latest = ends | self._own_offsets()
         return self._latest
+
+    def _is_created_again(self, topic: str) -> bool:
+        topic_id = self._connected().topic_ids.get(topic)
+        return self._topic_ids.get(topic, topic_id) != topic_id

@@ -27,6 +27,7 @@ from ottla.client.config.access import ClusterAccess
 from ottla.client.fetcher import FetchSettings
 from ottla.client.security.options import SECURITY_OPTIONS
 from ottla.client.sender import SendSettings
+from ottla.streams.expressions.java_patterns import of_java
 from ottla.streams.model.durations import milliseconds
 from ottla.wire.records.compression import CODECS
 
@@ -113,11 +114,19 @@ def _topics(value: str) -> tuple[str, ...]:
     return names
 
 
+PYTHON_PATTERN = "(?#python)"
+"""The comment with which a topology's own pattern begins: others have the syntax of Java."""
+_OF_COLUMNS = ": use a simpler pattern or a Python function"
+
+
 def _pattern(value: str) -> re.Pattern[str]:
-    try:
+    if value.startswith(PYTHON_PATTERN):
         return re.compile(value)
-    except re.error as error:
-        raise ValueError(f"it is not a regular expression: {error}") from None
+    try:
+        return of_java(value)
+    except ValueError as error:
+        text = str(error).removesuffix(_OF_COLUMNS)
+        raise ValueError(f"{text}: write a simpler pattern, or name topics in subscribe") from None
 
 
 def _json_of_topics(value: str) -> Mapping[str, Any]:
@@ -193,7 +202,7 @@ OPTIONS = (
         "subscribePattern",
         _READ,
         _pattern,
-        "Read the topics whose whole name matches this regular expression.",
+        "Read the topics whose whole name matches this regular expression of Java.",
     ),
     OptionRow("assign", _READ, _assignment, 'Partitions to read: {"flights": [0, 1]}.'),
     OptionRow(

@@ -45,6 +45,8 @@ class Positions:
         self._brokers = options.brokers(timeout_s=patience_s)
         self.known: frozenset[TopicPartition] = frozenset()
         """The last result of `partitions`."""
+        self.topic_ids: dict[str, bytes] = {}
+        """The ids of the topics when `partitions` was called last."""
 
     def __enter__(self) -> "Positions":
         """Return this object; connections are opened when they are needed."""
@@ -133,6 +135,7 @@ class Positions:
                 code = ErrorCode(row.error_code)
                 raise ApiError(code, f"Topic {row.name!r}: {code.message}")
             results += [(row.name or "", partition.partition_index) for partition in row.partitions]
+            self.topic_ids[row.name or ""] = row.topic_id
         return sorted(results)
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:

@@ -1,23 +1,30 @@
 """Writes each micro-batch to a database table once: the rows and the batch number in one
 transaction.
 
-A batch is first written to a table of its own beside the target (`<table>_ottla_batch`), by any
+A batch is first written to a table of its own beside the target (`<table>_ottla_<query>`), by any
 number of Spark's tasks. Then one transaction of the driver replaces the rows of the same keys, and
 stores the batch number in the table `ottla_batches`. If Spark repeats a batch, its number is found
 there, and its rows are not taken over again. Only SQL that every database supports is used.
+
+A table that does not exist is created with an index of its key: without one, each batch would read
+the whole table.
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 
 from ottla.base.errors import ConfigError
 from ottla.streams.pipelines.model import JdbcSink
+
+_log = logging.getLogger(__name__)
 
 _BATCHES = "ottla_batches"
 _CREATE = (
@@ -40,8 +47,12 @@ class JdbcTable:
         self._sink = sink
         self._query = ""
         self._table = sink.table.text
-        self._stage = f"{sink.table.text}_ottla_batch"
         self._key = [text.text for text in sink.key]
+
+    @property
+    def _stage(self) -> str:
+        """The table of a batch; each query has its own, since several may write to one table."""
+        return f"{self._table}_ottla_{self._query[:8]}"
 
     def write(self, batch: DataFrame, batch_id: int) -> None:
         """Write a micro-batch, unless it is in the target already; for `foreachBatch`."""
@@ -59,6 +70,8 @@ class JdbcTable:
             except BaseException:
                 connection.rollback()
                 raise
+            connection.setAutoCommit(True)
+            _Statements(connection).change(f"DROP TABLE {self._stage}")
 
     def last_batch(self, spark: SparkSession, query_id: str) -> int:
         """Return the number of a query's last batch in the target; -1 before the first."""
@@ -78,12 +91,23 @@ class JdbcTable:
         database_names = tables.columns(self._table)
         target = {name: quote(database_names.get(name.lower(), name)) for name in columns}
         if self._key:
-            same = " AND ".join(f"s.{quote(k)} = {self._table}.{target[k]}" for k in self._key)
-            tables.change(
-                f"DELETE FROM {self._table} WHERE EXISTS (SELECT 1 FROM {self._stage} s WHERE {same})",  # noqa: S608
+            self._delete(
+                tables, [(f"s.{quote(k)}", f"{self._table}.{target[k]}") for k in self._key]
             )
         into, values = ", ".join(target.values()), ", ".join(map(quote, columns))
         tables.change(f"INSERT INTO {self._table} ({into}) SELECT {values} FROM {self._stage}")  # noqa: S608
+
+    def _delete(self, tables: "_Statements", key: Sequence[tuple[str, str]]) -> None:
+        """Delete the rows of the target that have a key of the stage; the pairs are its columns in
+        both tables.
+        """
+        delete = f"DELETE FROM {self._table} WHERE EXISTS (SELECT 1 FROM {self._stage} s WHERE "  # noqa: S608
+        tables.change(f"{delete}{' AND '.join(f'{new} = {old}' for new, old in key)})")
+        # Databases look up equal values in an index, and NULL equals nothing: NULLs are rare.
+        is_null = " OR ".join(f"{new} IS NULL" for new, _ in key)
+        if tables.number(f"SELECT COUNT(*) FROM {self._stage} s WHERE {is_null}", [], 0):  # noqa: S608
+            same = [f"({new} = {old} OR ({new} IS NULL AND {old} IS NULL))" for new, old in key]
+            tables.change(f"{delete}({is_null}) AND {' AND '.join(same)})")
 
     def _make_tables(self, batch: DataFrame, tables: "_Statements") -> None:
         """Create the target as Spark would, and the table of batches, if they do not exist."""
@@ -93,8 +117,7 @@ class JdbcTable:
                 f"Sink {self._sink.name}: there is no column {missing[0]} for the key."
             )
         if not tables.is_there(self._table):
-            empty = batch.sparkSession.createDataFrame([], batch.schema)
-            self._save(empty, self._table, "append")
+            self._create(batch, tables)
         if not tables.is_there(_BATCHES):
             try:
                 tables.change(_CREATE)
@@ -104,6 +127,29 @@ class JdbcTable:
                     raise
         if tables.number(_LAST, [self._query], _NOTHING) == _NOTHING:
             tables.change(_BEGIN, [self._query])
+
+    def _create(self, batch: DataFrame, tables: "_Statements") -> None:
+        """Create the target, with an index of its key if the database can have one."""
+        empty = batch.sparkSession.createDataFrame([], batch.schema)
+        try:
+            self._save(empty, self._table, "append")
+        except (Py4JJavaError, PySparkException):
+            # Another sink created it first.
+            if not tables.is_there(self._table):
+                raise
+            return
+        if self._key:
+            columns = ", ".join(map(tables.quote, self._key))
+            name = f"{self._table.rpartition('.')[2]}_ottla_key"
+            try:
+                tables.change(f"CREATE INDEX {name} ON {self._table} ({columns})")
+            except Py4JJavaError as error:
+                _log.warning(
+                    "Sink %s: the table %s has no index of its key, so that large tables are slow: %s",
+                    self._sink.name,
+                    self._table,
+                    error.java_exception.getMessage(),
+                )
 
     def _latest(self, batch: DataFrame) -> DataFrame:
         """Return one row for each key: the latest, if the sink has an order."""
@@ -197,13 +243,18 @@ class _Statements:
             return int(rows.getLong(1)) if rows.next() else default
 
     def is_there(self, table: str) -> bool:
-        """Return True if a table exists, in the schema that the name contains, or in any."""
-        name = table.rpartition(".")[2].strip('"`').lower()
-        rows = self._connection.getMetaData().getTables(None, None, "%", None)
-        while rows.next():
-            if rows.getString("TABLE_NAME").lower() == name:
-                return True
-        return False
+        """Return True if statements find a table: in the schema of its name, or in the
+        connection's.
+        """
+        try:
+            self.columns(table)
+        except Py4JJavaError as error:
+            state = error.java_exception.getSQLState()
+            # The class of wrong statements, or a database that gives no class.
+            if not state or str(state).startswith(("42", "HY", "S0")):
+                return False
+            raise
+        return True
 
     @contextlib.contextmanager
     def _prepared(self, text: str, values: Sequence[int | str]) -> Iterator[Any]:

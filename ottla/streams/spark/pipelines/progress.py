@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from ottla.base.errors import ConfigError
 from ottla.streams.pipelines.model import FileSink, JdbcSink, MirrorSink, Sink, TopicSink
+from ottla.streams.pipelines.table_formats import TABLE_FORMATS
 from ottla.streams.spark.pipelines.jdbc import JdbcTable
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of
 from ottla.streams.spark.query.batches import CheckpointBatches, compare_ledger
@@ -38,6 +39,9 @@ def check_progress(spark: SparkSession, sink: Sink, settings: SinkSettings) -> C
     batches = CheckpointBatches.read(checkpoint)
     subject = f"Sink {sink.name}"
     match sink:
+        case FileSink(format=kind) if kind in TABLE_FORMATS:
+            # The table's own log has the query and its batches.
+            pass
         case FileSink():
             _claim(HadoopFolder(spark, sink.path.text), checkpoint, batches, settings, subject)
         case JdbcSink() if batches.query_id:

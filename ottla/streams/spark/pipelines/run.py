@@ -11,9 +11,10 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -25,6 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ottla.base.errors import ConfigError
 from ottla.client.config.access import ClusterAccess
 from ottla.streams.application.progress import Progress
+from ottla.streams.model.errors import EngineBusyError
 from ottla.streams.pipelines.document import Text
 from ottla.streams.pipelines.model import (
     JdbcSink,
@@ -42,11 +44,13 @@ from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
 from ottla.streams.spark.pipelines.progress import check_progress
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of, prepare, start_sink
 from ottla.streams.spark.pipelines.source_values import BAD_RECORDS
-from ottla.streams.spark.query.failures import QueryError, explain
+from ottla.streams.spark.query.failures import QueryError, explain, query_error
 from ottla.streams.spark.query.reports import progress_of, total
 
 _POLL_S = 0.2
 _TRANSLATION_S = 10.0
+# How often a query is started again because its workers did not start in time.
+_RETRIES = 3
 _log = logging.getLogger(__name__)
 _BAD_RECORD = re.compile(
     # The plan in another error has the parts of the sentence, without a number.
@@ -79,7 +83,8 @@ class SinkRun:
     """
 
     sink: Sink
-    query: StreamingQuery
+    start: Callable[[], StreamingQuery]
+    """Starts the query, which resumes from its checkpoint."""
     mirror: Mirror | None = None
     rows: int = 0
     batches: int = 0
@@ -91,6 +96,22 @@ class SinkRun:
     progress: Progress = field(default_factory=Progress)
     _seen: int = -1
     _firsts: list[Offsets] = field(default_factory=list)
+    _retries: int = 0
+
+    def __post_init__(self) -> None:
+        self.query = self.start()
+
+    def retry(self, failure: str) -> bool:
+        """Start a query again whose workers did not start in time; return False for other failures,
+        and after a few retries.
+        """
+        error = query_error(failure)
+        if not isinstance(error, EngineBusyError) or self._retries >= _RETRIES:
+            return False
+        self._retries += 1
+        _log.warning("sink %s: restarting the query after: %s", self.sink.name, error)
+        self.query = self.start()
+        return True
 
     @property
     def bad_records(self) -> int:
@@ -177,7 +198,9 @@ class PipelineRun:
         for name, running in self.sinks.items():
             running.refresh()
             failure = running.query.exception() if not running.query.isActive else None
-            if failure is not None:
+            if failure is not None and running.retry(str(failure)):
+                has_ended = False
+            elif failure is not None:
                 self.stop()
                 raise QueryError(f"Sink {name}: {_explained(str(failure))}")
         return has_ended
@@ -260,16 +283,16 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
                 frame, mirror = _mirror(pipeline, spark, sink, settings, group, is_new=is_new)
             else:
                 frame, mirror = _frame(pipeline, spark, sink, settings, group), None
-            query = start_sink(frame, sink, group, sink_settings)
-            run.sinks[name] = SinkRun(sink, query, mirror)
+            begin = partial(start_sink, frame, sink, group, sink_settings)
+            run.sinks[name] = SinkRun(sink, begin, mirror)
         for source in pipeline.sources.values():
             if isinstance(source, TopicSource) and source.bad_topic is not None:
                 dead_letters = _dead_letters(source, source.bad_topic)
                 group = f"{pipeline.name}-{dead_letters.name}"
                 frames = Frames(spark, pipeline, settings.access, Problems(), group)
                 rejected = frames.rejected(source)
-                query = start_sink(rejected, dead_letters, group, sink_settings)
-                run.sinks[dead_letters.name] = SinkRun(dead_letters, query)
+                begin = partial(start_sink, rejected, dead_letters, group, sink_settings)
+                run.sinks[dead_letters.name] = SinkRun(dead_letters, begin)
     except BaseException:
         run.stop()
         raise

@@ -81,8 +81,12 @@ def _judged(records: DataFrame, source: TopicSource) -> DataFrame:
         return _parsed(records, source)
     if source.avro is not None:
         return _decoded(records, source)
-    value = sql.col("value") if source.format == "bytes" else sql.col("value").cast("string")
-    return records.withColumns({_PARSED: value, _REASON: sql.lit(None).cast("string")})
+    no_reason = sql.lit(None).cast("string")
+    if source.format == "bytes":
+        return records.withColumns({_PARSED: sql.col("value"), _REASON: no_reason})
+    text = sql.col("value").cast("string")
+    reason = sql.when(~sql.is_valid_utf8(text), "it is not UTF-8, which format: bytes reads")
+    return records.withColumns({_PARSED: text, _REASON: reason})
 
 
 def _parsed(records: DataFrame, source: TopicSource) -> DataFrame:
@@ -91,11 +95,14 @@ def _parsed(records: DataFrame, source: TopicSource) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     value = sql.from_json(text, ddl({**source.schema, _CORRUPT: "string"}), options)
     records = records.withColumn(_PARSED, value)
+    # from_json ignores text after the first object, and accepts NaN and single quotes.
+    is_one = sql.json_array_length(sql.concat(sql.lit("["), text, sql.lit("]"))) == 1
     reason = (
         sql.when(sql.col("value").isNull(), sql.lit(None).cast("string"))
         .when(sql.length("value") == 0, "it is empty")
         .when(sql.col(_PARSED).isNull(), "it is not an object of JSON")
         .when(sql.col(f"{_PARSED}.{_CORRUPT}").isNotNull(), "it is not JSON of the schema")
+        .when(~sql.coalesce(is_one, sql.lit(False)), "it is not exactly one object of JSON")
     )
     return records.withColumn(_REASON, reason)
 
@@ -119,7 +126,10 @@ def _fields(source: TopicSource) -> list[Column]:
 
 def _own(source: TopicSource) -> list[Column]:
     """Return the columns of the record besides its value."""
-    key = sql.col("key") if source.format == "bytes" else sql.col("key").cast("string")
+    key = sql.col("key")
+    if source.format != "bytes":
+        # Invalid text would fail in Python, and in readers of Parquet.
+        key = sql.make_valid_utf8(key.cast("string"))
     own = [key.alias("_key")]
     own += [sql.col(name.removeprefix("_")).alias(name) for name in list(RECORD_COLUMNS)[1:]]
     return [*own, sql.col("headers").alias(HEADERS_COLUMN)] if source.headers else own

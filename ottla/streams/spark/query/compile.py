@@ -34,7 +34,7 @@ from ottla.streams.processor.api import PunctuationType
 from ottla.streams.spark.catalyst.frame import columns_frame, spark_types
 from ottla.streams.spark.catalyst.row_source import columns_source
 from ottla.streams.spark.catalyst.steps import lower_layout
-from ottla.streams.spark.connector.options import cluster_options
+from ottla.streams.spark.connector.options import PYTHON_PATTERN, cluster_options
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.layout.envelopes import DDL
 from ottla.streams.spark.query.batches import CheckpointBatches, compare_ledger
@@ -235,4 +235,4 @@ def _subscription(compiled: Compiled) -> dict[str, str]:
         return {"subscribe": ",".join(compiled.topics)}
     own = "|".join(f"(?:{pattern})" for pattern, _ in compiled.layout.patterns)
     named = "|".join(topic.replace(".", r"\.") for topic in compiled.topics)
-    return {"subscribePattern": f"(?:{own}|{named})"}
+    return {"subscribePattern": f"{PYTHON_PATTERN}(?:{own}|{named})"}

@@ -17,11 +17,16 @@ from ottla.base.errors import ConfigError, OttlaError
 from ottla.streams.application.progress import Progress
 from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.query.compile import QuerySettings
-from ottla.streams.spark.query.failures import QueryError, explain
+from ottla.streams.spark.query.failures import QueryError, query_error
 from ottla.streams.spark.query.query import StreamsQuery, start
 from ottla.streams.spark.query.reports import progress_of, total
 from ottla.streams.spark.session.packages import PackageFiles
-from ottla.streams.spark.session.session import is_cluster, register, session
+from ottla.streams.spark.session.session import (
+    is_cluster,
+    register,
+    session,
+    silence_failed_queries,
+)
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Topology
 
@@ -73,6 +78,8 @@ class SparkEngine:
                     spark_settings.setdefault("spark.executorEnv.PYTHONPATH", "")
                 name = self._tasks.application_id
                 self._spark = session(name, cores=settings.cores, settings=spark_settings)
+                # The application logs the error with its reason.
+                silence_failed_queries(self._spark)
             else:
                 self._spark = settings.spark
                 register(self._spark)
@@ -184,6 +191,6 @@ def _readable_errors() -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as error:
-        raise QueryError(explain(str(error.java_exception))) from None
+        raise query_error(str(error.java_exception)) from None
     except (PySparkException, Py4JError) as error:
-        raise QueryError(explain(str(error))) from None
+        raise query_error(str(error)) from None

@@ -8,11 +8,19 @@ raised it.
 
 import re
 
-from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.errors import EngineBusyError, StreamsError
 from ottla.streams.model.user_errors import is_users
 
 _TRACEBACK = "Traceback (most recent call last):"
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]+)", line \d+, in ')
+_NOT_STARTED = (
+    "Python worker failed to connect back",
+    "Timed out while waiting for the Python worker to connect back",
+)
+_BUSY = (
+    "Spark's Python workers did not start within 10 s, because this machine is too busy or its memory is full: "
+    "stop other programs, or use fewer cores, and start again"
+)
 _JAVA_FRAME = re.compile(r"\s*at [\w.$]+\(")
 
 
@@ -22,8 +30,24 @@ class QueryError(StreamsError):
     """
 
 
+class WorkerStartError(QueryError, EngineBusyError):
+    """Spark's Python workers did not start within the time that Spark allows."""
+
+
+def query_error(text: str) -> QueryError:
+    """Return the error for the text of Spark's exception."""
+    kind = WorkerStartError if _is_start(text) else QueryError
+    return kind(explain(text))
+
+
+def _is_start(text: str) -> bool:
+    return any(sentence in text for sentence in _NOT_STARTED)
+
+
 def explain(text: str) -> str:
     """Return the part of the text of Spark's exception that users need."""
+    if _is_start(text):
+        return _BUSY
     start = text.rfind(_TRACEBACK)
     if start < 0:
         first = next((line for line in text.splitlines() if line.strip()), "unknown error")

@@ -39,7 +39,7 @@ from ottla.streams.spark.query.compile import (
     plan_queries,
     start_query,
 )
-from ottla.streams.spark.query.failures import QueryError, explain
+from ottla.streams.spark.query.failures import QueryError, query_error
 from ottla.streams.spark.stages.dropped_counts import DroppedCounts
 from ottla.streams.spark.stages.topology_source import CLOCK_TOPIC
 from ottla.streams.task.task import TaskSettings
@@ -131,7 +131,7 @@ class StreamsQuery:
         """The error that stopped a query; None if none has failed."""
         result = (query.exception() for query in self.queries)
         text = next((str(error) for error in result if error is not None), None)
-        return None if text is None else QueryError(explain(text))
+        return None if text is None else query_error(text)
 
     def process_all_available(self, timeout_s: float = 120.0) -> None:
         """Wait until all records that exist now, and all records that result from them, are
@@ -225,7 +225,7 @@ def _readable_errors() -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        raise QueryError(explain(str(error))) from None
+        raise query_error(str(error)) from None
 
 
 def end_offsets(progress: StreamingQueryProgress) -> Offsets:

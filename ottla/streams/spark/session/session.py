@@ -16,9 +16,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ottla.streams.settings.java import find_java_home
+from ottla.streams.spark.connector.save_mode import append_by_default
 from ottla.streams.spark.connector.source import OttlaSource
 from ottla.streams.spark.session.class_archive import archive_options
 from ottla.streams.spark.session.local_files import local_files_settings
+from ottla.streams.spark.session.worker_python import worker_python
 
 _LOOPBACK = "127.0.0.1"
 _LOOPBACK_SETTINGS = {
@@ -55,6 +57,7 @@ _HERE = re.compile(r"|local(-cluster)?(\[.*\])?|spark://(127\.0\.0\.1|localhost)
 def register(spark: SparkSession) -> None:
     """Register `format("ottla")` with a session; workers must be able to import `ottla`."""
     spark.dataSource.register(OttlaSource)
+    append_by_default(OttlaSource.name())
 
 
 def is_cluster(master: str) -> bool:
@@ -80,7 +83,7 @@ def _choose_python(master: str) -> None:
     """Make workers use this Python; on a cluster, PYSPARK_PYTHON takes precedence if it is set."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     if not (is_cluster(master) and os.environ.get("PYSPARK_PYTHON")):
-        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_PYTHON"] = worker_python() if is_here(master) else sys.executable
 
 
 def session(
@@ -119,6 +122,16 @@ def session(
     _quieten(spark)
     register(spark)
     return spark
+
+
+def silence_failed_queries(spark: SparkSession) -> None:
+    """Stop Spark from logging that a query has failed: the caller reports the error itself."""
+    log4j: Any = spark.sparkContext._jvm
+    log4j = log4j.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel(_QUERIES, log4j.Level.FATAL)
+
+
+_QUERIES = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
 def _quieten(spark: SparkSession) -> None:

@@ -1,11 +1,13 @@
 """Partitioners and the partitions that they see."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.errors import ClientError
+from ottla.client.producer import partitioners
 from ottla.client.producer.partitioners import (
     RoundRobin,
     Topology,
@@ -18,7 +20,7 @@ from ottla.client.producer.partitioners import (
 def test_partitions_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are looked up again after five minutes, so that new partitions are used."""
     now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    monkeypatch.setattr(partitioners, "time", SimpleNamespace(monotonic=lambda: now[0]))
     calls: list[str] = []
 
     def look_up(topic: str) -> list[int]:
@@ -37,8 +39,12 @@ def test_partitions_are_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_new_topic_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cluster confirms a topic that it creates on demand a moment later; at most five seconds."""
     now = [0.0]
-    monkeypatch.setattr("time.monotonic", lambda: now[0])
-    monkeypatch.setattr("time.sleep", lambda pause: now.__setitem__(0, now[0] + pause))
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    clock = SimpleNamespace(monotonic=lambda: now[0], sleep=sleep)
+    monkeypatch.setattr(partitioners, "time", clock)
 
     def look_up(topic: str) -> list[int]:
         if topic == "never" or now[0] < 1:

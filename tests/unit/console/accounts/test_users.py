@@ -248,3 +248,26 @@ def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"console\.sqlite3.*move the file away"):
         Database(path)
     assert path.read_text() == "my notes of the week"
+
+
+def test_an_admin_with_a_login_link_has_no_password(users: Users) -> None:
+    """No password logs in; the first own one needs no old one, and the next one does."""
+    assert users.create_first(has_login_link=True) is None
+    user = users.find("admin")
+    assert user is not None and not user.must_change
+    assert users.login("admin", "") is None
+    assert not users.needs_old_password(user)
+    assert users.create_first(has_login_link=True) is None
+    users.set_password("admin", PASSWORD)
+    assert users.needs_old_password(user)
+    assert users.create_first() is None
+
+
+def test_an_admin_without_a_password_gets_one_at_a_start_without_a_link(users: Users) -> None:
+    """The console listens on another address now: only a password logs in."""
+    users.create_first(has_login_link=True)
+    password = users.create_first()
+    assert password is not None
+    user = users.login("admin", password)
+    assert user is not None and user.must_change
+    assert not users.needs_old_password(user)

@@ -267,3 +267,19 @@ def test_the_chosen_cluster_stays_chosen_on_pages_of_no_cluster() -> None:
     for query in ("", "of=other"):
         assert "of none" in str(respond(opened, page, request._replace(query=query)).body)
     opened.close()
+
+
+def test_a_login_link_opens_a_session_once(console: Console) -> None:
+    """The second use shows the form with the reason; a browser's prefetch does not use the link."""
+    token = console.login_link.create()
+    request = request_of(query=f"token={token}")
+    prefetch = request._replace(headers={"sec-purpose": "prefetch;prerender"})
+    assert show_login(console, prefetch).status == 200
+    reply = show_login(console, request)
+    (cookie,) = reply.cookies
+    session = console.sessions.find(cookie.value)
+    assert session is not None and session.user.name == "admin"
+    assert reply.location == "/"
+    again = show_login(console, request)
+    assert (again.status, again.cookies) == (401, ())
+    assert "has been used" in str(again.body)

@@ -7,8 +7,8 @@ import pytest
 
 from ottla.streams.application.instance import Instance, UncaughtExceptionResponse, shut_down_client
 from ottla.streams.application.progress import Progress
-from ottla.streams.application.states import State, StateMachine
-from ottla.streams.model.errors import StreamsError, TopologyError
+from ottla.streams.application.states import State, StateMachine, why_not_running
+from ottla.streams.model.errors import EngineBusyError, StreamsError, TopologyError
 
 _PATIENCE_S = 30.0
 
@@ -36,6 +36,7 @@ class _Engine:
 
     def __init__(self) -> None:
         self.queries: list[_Query] = []
+        self.starts = 0
         self.started = threading.Semaphore(0)
         self.is_open = False
         self.failure: StreamsError | None = None
@@ -44,6 +45,7 @@ class _Engine:
         self.is_open = True
 
     def start(self) -> _Query:
+        self.starts += 1
         if self.failure is not None:
             raise self.failure
         self.queries.append(_Query())
@@ -144,14 +146,42 @@ def test_a_standby_is_running_and_takes_over() -> None:
     world.instance.stop()
 
 
-def test_an_error_ends_the_instance_by_default() -> None:
-    """The default response is SHUTDOWN_CLIENT, as in Kafka."""
+def test_an_error_ends_the_instance_by_default(caplog: pytest.LogCaptureFixture) -> None:
+    """The default response is SHUTDOWN_CLIENT, as in Kafka; the error is logged at once."""
     world = _World()
     world.start()
     world.fail(world.await_query())
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert str(world.instance.error) == "poison"
     assert not world.elector.is_shutdown
+    assert caplog.messages == ["The application app has failed: poison"]
+    assert caplog.records[0].levelname == "ERROR"
+
+
+def test_a_busy_engine_is_started_again_before_it_is_an_error() -> None:
+    """The uncaught exception handler is called after four starts that failed."""
+    world = _World()
+    handled: list[Exception] = []
+    world.instance.handler = lambda error: handled.append(error) or shut_down_client(error)
+    world.engine.failure = EngineBusyError("no worker")
+    world.start()
+    assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
+    assert world.engine.starts == 4
+    assert list(map(str, handled)) == ["no worker"]
+
+
+def test_a_busy_engine_that_starts_later_runs() -> None:
+    """The failure of a running query is retried, too."""
+    world = _World()
+    world.start()
+    query = world.await_query()
+    query.error = EngineBusyError("no worker")
+    query.is_active = False
+    world.instance.wake()
+    assert world.engine.started.acquire(timeout=_PATIENCE_S)
+    assert world.states.wait_for(State.RUNNING, timeout_s=_PATIENCE_S)
+    assert world.instance.error is None
+    world.instance.stop()
 
 
 def test_a_handler_can_restart_the_queries() -> None:
@@ -170,6 +200,31 @@ def test_a_handler_can_restart_the_queries() -> None:
     assert world.states.wait_for(State.ERROR, timeout_s=_PATIENCE_S)
     assert world.elector.is_shutdown
     assert not responses
+
+
+def test_an_application_that_does_not_run_yet_gives_the_reason() -> None:
+    """Without an election, without queries, while tasks are restored, and after a failure."""
+    elector = _Elector()
+    elector.is_decided = elector.is_active = False
+    world = _World(elector)
+    assert "have not elected the active one; check that" in world.instance.pending
+    world.start()
+    assert "have not elected the active one; check that" in world.instance.pending
+    elector.is_decided = True
+    assert "its engine is still starting; wait longer" in world.instance.pending
+    elector.is_active = True
+    world.instance.wake()
+    query = world.await_query()
+    assert "their state is restored; wait longer" in world.instance.pending
+    world.instance.handler = lambda _: UncaughtExceptionResponse.REPLACE_THREAD
+    world.fail(query)
+    assert world.engine.started.acquire(timeout=_PATIENCE_S)
+    assert world.instance.pending == "its queries are restarted after: poison"
+    sentence = why_not_running(State.REBALANCING, 60, world.instance.pending)
+    assert sentence == (
+        "the application is REBALANCING, not RUNNING, after 60 s: its queries are restarted after: poison"
+    )
+    world.instance.stop()
 
 
 def test_an_instance_ends_when_the_application_does() -> None:

@@ -192,6 +192,11 @@ def test_steps_can_be_in_any_order() -> None:
             "line 5, column 23: source flights: pattern is not a valid regular expression: "
             "unterminated character set.",
         ),
+        (
+            "topic: flights",
+            "pattern: 'a[^b&&c]'",
+            "line 5, column 15: source flights: pattern 'a[^b&&c]' may have another meaning in Python than in Java at character 2: name the topics instead.",
+        ),
     ],
 )  # fmt: skip
 def test_a_mistake_is_reported_with_its_position(old: str, new: str, message: str) -> None:
@@ -456,3 +461,33 @@ def test_avro_options_require_the_avro_format() -> None:
         True,
         True,
     ]
+
+
+_LAKE = "name: n\nsources: {{a: {{topic: a}}}}\nsinks: {{out: {{from: a, files: x, format: {}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("kind", "package", "extension"),
+    [
+        ("delta", "io.delta:delta-spark_2.13", "io.delta.sql.DeltaSparkSessionExtension"),
+        (
+            "iceberg",
+            "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13",
+            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        ),
+    ],
+)
+def test_a_table_format_needs_its_package(kind: str, package: str, extension: str) -> None:
+    """A missing package is named before Spark starts; with it, Spark's settings are added."""
+    text = _LAKE.format(kind)
+    (problem,) = _problems(text)
+    assert f"sink out: format {kind} needs a package: add settings: " in problem
+    assert f"{{spark.jars.packages: '{package}:VERSION'}}" in problem
+    named = f"{text}settings: {{spark.jars.packages: '{package}:4.0.0'}}\n"
+    pipeline = check(named).pipeline
+    assert pipeline is not None
+    assert pipeline.settings["spark.sql.extensions"] == extension
+    own = check(f"{text}settings: {{spark.sql.extensions: 'a.B,{extension}'}}\n").pipeline
+    assert own is not None
+    assert own.settings["spark.sql.extensions"] == f"a.B,{extension}"
+    assert check(_LAKE.format("parquet")).pipeline.settings == {}  # type: ignore[union-attr]

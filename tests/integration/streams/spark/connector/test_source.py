@@ -13,6 +13,7 @@ from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.groups import describe_group
 from ottla.client.admin.offsets import LATEST, committed_offsets, list_offsets
 from ottla.client.admin.records import delete_records
+from ottla.client.admin.topics import delete_topic
 from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable
 from ottla.streams.spark.connector import micro_batches, shadow_group
@@ -356,6 +357,45 @@ def test_read_records_that_disappeared_are_an_error(stream: Open) -> None:
         assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
         lenient = stream(failOnDataLoss="false")
         assert lenient.partitions(start, now) == []
+
+
+def _create_again(flights: Cluster, count: int) -> None:
+    with flights.admin() as brokers:
+        delete_topic(brokers, "flights")
+    flights.create_topic("flights", partitions=2)
+    write(flights, "flights", 0, count)
+
+
+def test_a_topic_that_is_created_again_is_read_from_its_beginning(
+    stream: Open, flights: Cluster
+) -> None:
+    """Also if it has more records than the former topic: it is another topic."""
+    strict, lenient = stream(), stream(failOnDataLoss="false")
+    read = {"flights": {"0": 20, "1": 10}}
+    assert strict.latestOffset(read, ALL) == lenient.latestOffset(read, ALL) == read
+    _create_again(flights, 30)
+    begin = strict.latestOffset(read, ALL)
+    assert begin == {"flights": {"0": 0, "1": 0}}
+    with pytest.raises(ApiError, match="it was read up to 20: the topic was deleted and created"):
+        strict.partitions(read, begin)
+    assert lenient.latestOffset(read, ALL) == begin
+    assert lenient.partitions(read, begin) == []
+    end = lenient.latestOffset(begin, ALL)
+    assert _sizes(lenient, begin, end) == {0: 30}
+
+
+def test_available_now_notices_a_topic_that_was_created_again(
+    stream: Open, flights: Cluster
+) -> None:
+    """A query that starts beyond the end of its topic does not end as if all was read."""
+    _create_again(flights, 5)
+    reader = stream()
+    reader.prepareForTriggerAvailableNow()
+    read = {"flights": {"0": 20, "1": 10}}
+    end = reader.latestOffset(read, ALL)
+    assert end == {"flights": {"0": 5, "1": 0}}
+    with pytest.raises(ApiError, match="deleted and created again"):
+        reader.partitions(read, end)
 
 
 def test_options_are_validated_when_the_reader_is_created(stream: Open) -> None:

@@ -198,3 +198,27 @@ def test_options_of_spark_s_connector_without_a_meaning_are_accepted(
 def test_no_option_is_supported_and_without_effect() -> None:
     """Both tables are about different options."""
     assert not {name.lower() for name in WITHOUT_EFFECT} & {row.name.lower() for row in OPTIONS}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "place"),
+    [
+        (r"\p{Alpha}+", "at character 1"),
+        (r"a\Q.b\E", "at character 2"),
+        ("[a-z&&[^b]]", "at character 1"),
+        ("(?i)birds", "at character 1"),
+    ],
+)
+def test_a_pattern_that_python_reads_otherwise_is_refused(pattern: str, place: str) -> None:
+    """The syntax is Java's, as in Spark's Kafka connector; the error has the place."""
+    options = {"bootstrap": "a:1", "subscribepattern": pattern}
+    with pytest.raises(ConfigError) as caught:
+        SparkOptions(options, Use.STREAM_READ)
+    assert f"another meaning in Python than in Java {place}: write a simpler" in str(caught.value)
+
+
+def test_patterns_of_both_languages_are_read() -> None:
+    """A topology's own pattern is Python's, and is marked by a comment."""
+    for pattern in (r"birds-\d+\.v[12]", "(?:a|b){2}.*", r"(?#python)(?:\w+(?<!x))"):
+        options = {"bootstrap": "a:1", "subscribepattern": pattern}
+        assert SparkOptions(options, Use.STREAM_READ).get("subscribePattern").pattern

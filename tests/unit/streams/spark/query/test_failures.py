@@ -1,7 +1,10 @@
 """The error that a user sees after a failed query."""
 
+import pytest
+
+from ottla.streams.model.errors import EngineBusyError
 from ottla.streams.spark.query import failures
-from ottla.streams.spark.query.failures import explain
+from ottla.streams.spark.query.failures import QueryError, explain, query_error
 
 _OURS = failures.__file__
 _TEXT = f"""[STREAM_FAILED] Query [id = 1] terminated with exception: Job aborted. SQLSTATE: XXKST
@@ -54,3 +57,20 @@ def test_an_error_of_the_client_is_one_sentence() -> None:
         "ottla.client.errors.NotReachable: nothing listens on 127.0.0.1:1\n"
     )
     assert explain(text) == "nothing listens on 127.0.0.1:1"
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "org.apache.spark.SparkException: Python worker failed to connect back.",
+        "Timed out while waiting for the Python worker to connect back after 10000 ms",
+    ],
+)
+def test_workers_that_do_not_start_are_explained(sentence: str) -> None:
+    """The error says what to do, and that a retry may succeed."""
+    error = query_error(f"Job aborted: {sentence}\n\tat org.apache.spark.A.b(C.scala:1)")
+    assert isinstance(error, QueryError)
+    assert isinstance(error, EngineBusyError)
+    assert "machine is too busy or its memory is full: stop other programs" in str(error)
+    assert "scala" not in str(error)
+    assert not isinstance(query_error(_TEXT), EngineBusyError)

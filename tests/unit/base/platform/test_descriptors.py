@@ -3,12 +3,14 @@
 import errno
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from ottla.base import files
-from ottla.base.descriptors import SpareDescriptors, raise_soft_limit, soft_limit
+from ottla.base.platform import descriptors
+from ottla.base.platform.descriptors import SpareDescriptors, raise_soft_limit, soft_limit
 
 
 def lacking(times: int, number: int = errno.EMFILE):
@@ -104,3 +106,28 @@ def test_soft_limit_is_raised_to_the_hard_limit() -> None:
         assert soft_limit() == before[1]
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("open_reserved", [descriptors.open_reserved, descriptors.open_null_device])
+def test_a_reserved_descriptor_can_be_closed(open_reserved: Callable[[], int]) -> None:
+    """It is a descriptor of its own, which child processes do not inherit."""
+    fd = open_reserved()
+    assert not os.get_inheritable(fd)
+    os.close(fd)
+
+
+def test_a_limit_that_the_system_rejects_is_raised_as_far_as_macos_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even root of macOS has an unlimited hard limit, but accepts at most OPEN_MAX."""
+    given = []
+
+    def set_limit(_: int, pair: tuple[int, int]) -> None:
+        if pair[0] != 10_240:
+            raise ValueError("Invalid argument")
+        given.append(pair)
+
+    monkeypatch.setattr(descriptors, "open_file_limits", lambda: (256, 2**63 - 1))
+    monkeypatch.setattr(descriptors.resource, "setrlimit", set_limit)
+    assert descriptors.raise_soft_limit() == 10_240
+    assert given == [(10_240, 2**63 - 1)]

@@ -1,31 +1,38 @@
-"""Calls of Linux for the page cache that Python does not have: cachestat(2) and syncfs(2).
+"""The page cache: which bytes of a file it has, and how all of it becomes durable.
+
+Python does not have these calls of Linux: cachestat(2) and syncfs(2).
 
 `is_cached` returns whether a read or `sendfile` would wait for a device. cachestat, from Linux 6.5
 on, counts cached pages in about a microsecond. It also counts pages that are still being read, so
 the last byte is read as well, without waiting: a device with read-ahead delivers the earlier pages
-first. On older kernels the bytes are read without waiting and discarded. `write_all` makes a whole
-file system durable.
+first. On older kernels the bytes are read without waiting and discarded. `sync_file_system` makes a
+whole file system durable. Other systems have neither: there, the module assumes that bytes are
+cached, and files are synced one by one.
 """
 
 import ctypes
 import errno
 import mmap
 import os
+from collections.abc import Callable
+
+from ottla.base.platform import IS_LINUX
 
 _CACHESTAT = 451
 _PAGE_BYTES = mmap.PAGESIZE
 _SCRATCH = bytearray(256 * 1024)
 _LAST_BYTE = bytearray(1)
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.argtypes = [
-    ctypes.c_long,
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_uint,
-]
-_libc.syscall.restype = ctypes.c_long
+if IS_LINUX:
+    _libc = ctypes.CDLL(None, use_errno=True)
+    _libc.syscall.argtypes = [
+        ctypes.c_long,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_uint,
+    ]
+    _libc.syscall.restype = ctypes.c_long
 # struct cachestat_range: offset, length. struct cachestat: cached pages come first.
 _range = (ctypes.c_uint64 * 2)()
 _counts = (ctypes.c_uint64 * 5)()
@@ -37,11 +44,7 @@ _SYNCFS_VERSION = (5, 8)
 _LOCAL_FILE_SYSTEMS = {"btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs"}
 
 
-def is_cached(fd: int, position: int, size_bytes: int) -> bool:
-    """Return True if all of these bytes can be read without waiting for a device.
-
-    Call it from one thread only, the event loop's.
-    """
+def _is_cached_linux(fd: int, position: int, size_bytes: int) -> bool:
     global _has_cachestat
     if size_bytes <= 0:
         return True
@@ -62,6 +65,16 @@ def is_cached(fd: int, position: int, size_bytes: int) -> bool:
     return True
 
 
+def assume_cached(fd: int, position: int, size_bytes: int) -> bool:
+    """Return True, on systems that do not report it."""
+    return True
+
+
+# Returns True if all of these bytes (descriptor, position, size) can be read without waiting for a
+# device. Call it from one thread only, the event loop's.
+is_cached: Callable[[int, int, int], bool] = _is_cached_linux if IS_LINUX else assume_cached
+
+
 def _is_readable(fd: int, position: int, size_bytes: int, scratch: bytearray) -> bool:
     try:
         view = memoryview(scratch)[:size_bytes]
@@ -74,6 +87,21 @@ def _is_readable(fd: int, position: int, size_bytes: int, scratch: bytearray) ->
         # The file system does not support the check; as with `read_at_if_cached`, the read itself
         # may wait.
         return True
+
+
+def sync_file_system(fd: int) -> bool:
+    """Make durable what was written to the file system of this open file, names as well.
+
+    Returns False, with nothing done, if that is not reliable on this system. Raises OSError.
+    """
+    if not IS_LINUX:
+        return False
+    try:
+        with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as file:
+            return write_all(fd, file.read())
+    except FileNotFoundError:
+        # A container without /proc.
+        return False
 
 
 def write_all(fd: int, mounts: str) -> bool:

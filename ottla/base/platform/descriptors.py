@@ -6,9 +6,19 @@ failed: the operation fails and may be retried.
 
 import errno
 import os
-import resource
 from collections.abc import Callable
 from typing import TypeVar
+
+try:
+    import resource
+except ModuleNotFoundError:
+    # Windows.
+    resource = None  # type: ignore[assignment]
+
+# Windows has no limit for handles that a process could query. Its C library opens so many files.
+_WITHOUT_LIMIT = 8192
+# macOS rejects an unlimited number, and every number above OPEN_MAX (setrlimit(2)).
+_OPEN_MAX = 10_240
 
 T = TypeVar("T")
 
@@ -21,20 +31,45 @@ def is_exhausted(error: OSError) -> bool:
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
+def open_file_limits() -> tuple[int, int]:
+    """Return the soft and the hard limit of descriptors that the process may have open."""
+    if resource is None:
+        return _WITHOUT_LIMIT, _WITHOUT_LIMIT
+    return resource.getrlimit(resource.RLIMIT_NOFILE)
+
+
 def soft_limit() -> int:
     """Return the number of descriptors that the process may have open."""
-    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return open_file_limits()[0]
 
 
 def raise_soft_limit() -> int:
-    """Raise the soft limit to the hard limit, as the JVM does; return it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (OSError, ValueError):
+    """Raise the soft limit to the hard limit or as near as possible, like the JVM; return it."""
+    soft, hard = open_file_limits()
+    for wanted in (hard, _OPEN_MAX):
+        if resource is None or soft == wanted:
             return soft
-    return hard
+        if wanted == _OPEN_MAX and soft >= 0 and not soft < wanted:
+            return soft
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            continue
+        return wanted
+    return soft
+
+
+def open_null_device() -> int:
+    """Open a descriptor of the null device, on systems without eventfd."""
+    return os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
+
+
+def _open_event() -> int:
+    return os.eventfd(0, os.EFD_CLOEXEC)
+
+
+# Opens a descriptor that has no other purpose; raises OSError. An eventfd needs no file system.
+open_reserved: Callable[[], int] = _open_event if hasattr(os, "eventfd") else open_null_device
 
 
 class SpareDescriptors:
@@ -76,7 +111,7 @@ class SpareDescriptors:
     def _refill(self) -> None:
         while len(self._held) < self._wanted_count:
             try:
-                self._held.append(os.eventfd(0, os.EFD_CLOEXEC))
+                self._held.append(open_reserved())
             except OSError:
                 return
 

@@ -1,0 +1,60 @@
+"""Delta and Iceberg: formats of a `files` sink whose package a pipeline's settings must name.
+
+A package that is missing is refused before Spark starts, which takes seconds. Spark's settings for
+the format are added. The log of such a table has the number of each micro-batch, so that a batch
+that Spark repeats is written once.
+
+Not done: tests with a real table, because neither package is among the requirements; sources of
+these formats, which readers of files are not.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TableFormat:
+    """What a table format needs: its package in Maven, and Spark's settings."""
+
+    package: str
+    settings: Mapping[str, str]
+
+    def is_named(self, settings: Mapping[str, str]) -> bool:
+        """Return True if the settings load the package, or are those of an installation that has
+        it.
+        """
+        artifact = self.package.partition(":")[2].partition("_")[0]
+        extension = self.settings[_EXTENSIONS]
+        return extension in settings.get(_EXTENSIONS, "") or any(
+            artifact in settings.get(name, "") for name in ("spark.jars.packages", "spark.jars")
+        )
+
+
+_EXTENSIONS = "spark.sql.extensions"
+_CATALOG = "spark.sql.catalog.spark_catalog"
+TABLE_FORMATS = {
+    "delta": TableFormat(
+        "io.delta:delta-spark_2.13",
+        {
+            _EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
+            _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        },
+    ),
+    "iceberg": TableFormat(
+        "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13",
+        {
+            _EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+            _CATALOG: "org.apache.iceberg.spark.SparkSessionCatalog",
+        },
+    ),
+}
+
+
+def with_table_settings(settings: Mapping[str, str], formats: set[str]) -> dict[str, str]:
+    """Return a pipeline's settings with those of the formats of its sinks; its own come first."""
+    added: dict[str, str] = {}
+    for name in sorted(formats & TABLE_FORMATS.keys()):
+        needed = TABLE_FORMATS[name].settings
+        extensions = filter(None, (added.get(_EXTENSIONS), needed[_EXTENSIONS]))
+        added = {**needed, **added, _EXTENSIONS: ",".join(extensions)}
+    return {**added, **settings}
