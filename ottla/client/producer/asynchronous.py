@@ -254,6 +254,8 @@ class AsyncProducer:
         elif not issubclass(kind, asyncio.CancelledError):
             errors = self._parts.errors
             with not_closed:
+                while errors.is_undecided(self._sent, len(self._producer)):
+                    await asyncio.sleep(_TICK_S)
                 await self.close(errors.patience_after_error(self._sent, len(self._producer)))
         elif not self._is_closed:
             try:

@@ -123,6 +123,11 @@ class ProducerErrors:
         """Return the text of an error, with the reason why no broker can be reached, if so."""
         return text if self._reachability is None else self._reachability.because(text)
 
+    def is_undecided(self, sent: int, unacknowledged: int) -> bool:
+        """Return True if it is soon known whether the cluster of unacknowledged records is there."""
+        watch = self._reachability
+        return watch is not None and unacknowledged >= sent > 0 and watch.is_undecided
+
     def patience_after_error(self, sent: int, unacknowledged: int) -> float | None:
         """Return for how many seconds a producer that is closed after an error waits for records.
 

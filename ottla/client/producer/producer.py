@@ -245,6 +245,8 @@ class Producer:
         elif not issubclass(kind, KeyboardInterrupt):
             errors = self._parts.errors
             with not_closed:
+                while errors.is_undecided(self._sent, len(self._producer)):
+                    self._server.flush(_STEP_S)
                 self.close(errors.patience_after_error(self._sent, len(self._producer)))
         elif not self._is_closed:
             try:

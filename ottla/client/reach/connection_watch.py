@@ -96,6 +96,12 @@ class ConnectionWatch:
         return self._is_watching
 
     @property
+    def is_undecided(self) -> bool:
+        """True while the first attempt to find a cause is under way."""
+        with self._lock:
+            return self._is_watching and not self._causes and not self._is_stopped
+
+    @property
     def cause(self) -> str | None:
         """Why there is no connection, in a sentence; None if nothing is known to be wrong."""
         with self._lock:

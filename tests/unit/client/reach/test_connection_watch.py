@@ -144,3 +144,23 @@ def test_dropped_client_ends_its_thread() -> None:
     count = len(tried)
     threading.Event().wait(0.1)
     assert len(tried) <= count + 1
+
+
+def test_first_attempt_is_undecided() -> None:
+    """A producer that is closed after an error waits for it, and no longer."""
+    is_tried, ends = threading.Event(), threading.Event()
+
+    def connect(name: str) -> None:
+        is_tried.set()
+        ends.wait(10)
+        raise NotReachable(DEAD)
+
+    client = ConnectionWatch("producer", {}, connect)
+    assert not client.is_undecided
+    client.suspect()
+    assert is_tried.wait(10)
+    assert client.is_undecided
+    ends.set()
+    wait_until(lambda: client.cause)
+    assert not client.is_undecided
+    client.stop()
