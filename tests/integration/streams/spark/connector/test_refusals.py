@@ -40,7 +40,8 @@ def cluster(ottla_cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Cluster:
     """A cluster with a topic for small records and one for dead letters."""
     ottla_cluster.create_topic("small", partitions=2, config={"max.message.bytes": "1000"})
     ottla_cluster.create_topic("dead", config={"max.message.bytes": "100000"})
-    context = TaskContext()
+    # The constructor would make it the context of this process, which then cannot start Spark.
+    context = object.__new__(TaskContext)
     context._partitionId = 0
     names = ("sql.streaming.queryId", "spark.jobGroup.id", "streaming.sql.batchId")
     context._localProperties = dict(zip(names, ("q", "run", "0"), strict=True))

@@ -185,7 +185,8 @@ def test_rows_with_an_invalid_destination_are_an_error(
 
 
 def _task(number: int, batch: int) -> TaskContext:
-    context = TaskContext()
+    # The constructor would make it the context of this process, which then cannot start Spark.
+    context = object.__new__(TaskContext)
     context._partitionId = number
     context._localProperties = {
         "sql.streaming.queryId": "q",
