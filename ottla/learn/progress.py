@@ -1,20 +1,16 @@
 """The progress of a reader: the lessons and exercises that are done, in the user's state folder."""
 
 import json
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from ottla.base.user_folders import state_folder
 from ottla.client.security.private_files import write_private
 
 
 def path() -> Path:
-    """Return the file of the progress; OTTLA_STATE_DIR and XDG_STATE_HOME move it."""
-    folder = os.environ.get("OTTLA_STATE_DIR")
-    if folder:
-        return Path(folder, "learn.json")
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(home, "ottla", "learn.json")
+    """Return the file of the progress."""
+    return state_folder() / "learn.json"
 
 
 def done() -> frozenset[str]:

@@ -6,13 +6,12 @@ The line has the words of the commands. Each address is wrong in a way that is c
 import asyncio
 import logging
 import re
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -21,29 +20,13 @@ from ottla.base.errors import OttlaError
 from ottla.client import AsyncConsumer, AsyncProducer, Consumer, Producer
 from ottla.client.errors import TimedOut
 from ottla.testing import Cluster
+from tests.client.strangers import server
 
 DEAD = "127.0.0.1:1"
 CAUSE = f"nothing listens on {DEAD}"
 ALERT, HTTP = b"\x15\x03\x03\x00\x02\x02\x0a", b"HTTP/1.1 400 Bad Request\r\n\r\n"
 # A loaded machine is slow to start threads; the cause is known after some ms.
 WITHIN_S = 10.0
-
-
-@contextmanager
-def server(response: bytes) -> Iterator[str]:
-    """Run a server that is no broker."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    with connection:
-                        connection.recv(1024)
-                        connection.sendall(response)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def wait_until(seen: Callable[[], bool]) -> None:

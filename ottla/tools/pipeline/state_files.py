@@ -1,6 +1,6 @@
 """The files with the states of pipelines, in one folder of the user.
 
-It is OTTLA_STATE_DIR, or `ottla` in XDG_STATE_HOME. A run of a name and a checkpoint has one file.
+A run of a name and a checkpoint has one file.
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import platform
 import time
 from pathlib import Path
 
+from ottla.base.user_folders import state_folder
 from ottla.client.security.private_files import write_private
 from ottla.streams.application.pipeline_status import PipelineStatus
 
@@ -20,11 +21,7 @@ _KEPT_MS = 7 * 86_400_000
 
 def folder() -> Path:
     """Return the folder of the files."""
-    own = os.environ.get("OTTLA_STATE_DIR")
-    if own:
-        return Path(own, "pipelines")
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(home, "ottla", "pipelines")
+    return state_folder() / "pipelines"
 
 
 def read_all() -> list[PipelineStatus]:

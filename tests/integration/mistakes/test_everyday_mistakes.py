@@ -6,11 +6,8 @@ mistake is made: a client, a command, a pipeline, a topology, or a test.
 """
 
 import re
-import socket
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +17,7 @@ from ottla.client import Consumer, Producer
 from ottla.client.serdes import Serdes
 from ottla.streams import StreamsBuilder, TopologyTestDriver
 from ottla.testing import Cluster
+from tests.client.strangers import server
 
 DEAD = "127.0.0.1:1"
 NOTHING = f"nothing listens on {DEAD}"
@@ -46,23 +44,6 @@ class Typed(NamedTuple):
     said: str
     within_s: float = 1.0
     stdin: bytes = b""
-
-
-@contextmanager
-def server(response: bytes) -> Iterator[str]:
-    """Run a server that is no broker."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    connection, _ = listener.accept()
-                    with connection:
-                        connection.recv(1024)
-                        connection.sendall(response)
-
-        threading.Thread(target=serve, daemon=True).start()
-        yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
 def send(cluster: Cluster, *, topic: str = "orders", value: Any = b"x", **settings: Any) -> None:

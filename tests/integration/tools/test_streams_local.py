@@ -5,45 +5,32 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from ottla.streams import KafkaStreams, Serdes, StreamsBuilder
+from ottla.streams import KafkaStreams
 from ottla.testing import Cluster
+from tests.integration.streams.local.applications import WAIT_S, counting, produce
 from tests.process.broker_cluster import wait
 
-_WAIT_S = 60.0
 
-
-def _app(bootstrap: str, folder: Path, server: str) -> KafkaStreams:
-    builder = StreamsBuilder()
-    builder.stream("words").group_by_key().count(materialized="counts")
-    return KafkaStreams(
-        builder.build(),
-        application_id="app",
-        bootstrap_servers=bootstrap,
-        engine="local",
+def _app(cluster: Cluster, folder: Path, server: str) -> KafkaStreams:
+    return counting(
+        cluster.bootstrap,
         state_dir=str(folder),
         num_standby_replicas=1,
         application_server=server,
         metrics_listener="127.0.0.1:0",
-        default_key_serde=Serdes.string(),
-        default_value_serde=Serdes.string(),
     )
 
 
 @pytest.fixture
 def apps(ottla_cluster: Cluster, tmp_path: Path) -> Iterator[list[KafkaStreams]]:
     """Two instances of an application with two tasks, beside another group."""
-    bootstrap = ottla_cluster.bootstrap
     ottla_cluster.create_topic("words", partitions=2)
-    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
-    for key in "abcdefgh":
-        producer.produce("words", b"x", key)
-    assert producer.flush(_WAIT_S) == 0
-    apps = [_app(bootstrap, tmp_path, f"host{number}:80") for number in range(2)]
+    produce(ottla_cluster, "abcdefgh")
+    apps = [_app(ottla_cluster, tmp_path, f"host{number}:80") for number in range(2)]
     for app in apps:
         app.start()
-    apps[0].await_idle(_WAIT_S)
+    apps[0].await_idle(WAIT_S)
     yield apps
     for app in apps:
         app.close()
@@ -61,7 +48,7 @@ def test_instances_are_shown_with_their_tasks(run: Any, apps: list[KafkaStreams]
     wait(
         lambda: [row["active_tasks"] != "" for row in _members(run)] == [True, True],
         "each instance has a task",
-        _WAIT_S,
+        WAIT_S,
     )
     rows = _members(run)
     assert {row["application_server"] for row in rows} == {"host0:80", "host1:80"}
@@ -84,6 +71,6 @@ def test_a_closed_application_is_listed_and_reset(
     assert run("streams", "list").rows == [["app", "NOT_RUNNING", "0", "0"]]
     assert run("streams", "reset", *options).code == 0
     assert list(tmp_path.rglob("state.db")) == []
-    with _app(ottla_cluster.bootstrap, tmp_path, "") as again:
-        again.await_idle(_WAIT_S)
+    with _app(ottla_cluster, tmp_path, "") as again:
+        again.await_idle(WAIT_S)
         assert set(dict(again.store("counts", is_local=True).all()).values()) == {1}

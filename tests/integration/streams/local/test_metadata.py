@@ -4,46 +4,34 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
 
 from ottla.client.records import TopicPartition
-from ottla.streams import KafkaStreams, KeyQueryMetadata, Serdes, StreamsBuilder, StreamsError
+from ottla.streams import KafkaStreams, KeyQueryMetadata, StreamsError
 from ottla.testing import Cluster
+from tests.integration.streams.local.applications import WAIT_S, counting, produce
 from tests.process.broker_cluster import wait
 
-_KEYS, _WAIT_S = "abcdefgh", 60.0
-
-
-def _app(bootstrap: str, folder: Path, number: int) -> KafkaStreams:
-    builder = StreamsBuilder()
-    builder.stream("words").group_by_key().count(materialized="counts")
-    return KafkaStreams(
-        builder.build(),
-        application_id="app",
-        bootstrap_servers=bootstrap,
-        engine="local",
-        state_dir=str(folder),
-        num_standby_replicas=1,
-        application_server=f"host{number}:80",
-        default_key_serde=Serdes.string(),
-        default_value_serde=Serdes.string(),
-    )
+_KEYS = "abcdefgh"
 
 
 @pytest.fixture
 def apps(ottla_cluster: Cluster, tmp_path: Path) -> Iterator[list[KafkaStreams]]:
     """Two instances, each with one task and a standby of the other one."""
-    bootstrap = ottla_cluster.bootstrap
     ottla_cluster.create_topic("words", partitions=2)
-    producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
-    for key in _KEYS:
-        producer.produce("words", b"x", key)
-    assert producer.flush(_WAIT_S) == 0
-    apps = [_app(bootstrap, tmp_path, number) for number in range(2)]
+    produce(ottla_cluster, _KEYS)
+    apps = [
+        counting(
+            ottla_cluster.bootstrap,
+            state_dir=str(tmp_path),
+            num_standby_replicas=1,
+            application_server=f"host{number}:80",
+        )
+        for number in range(2)
+    ]
     for app in apps:
         app.start()
-    wait(lambda: all(map(_is_complete, apps)), "each instance has a task and a standby", _WAIT_S)
-    apps[0].await_idle(_WAIT_S)
+    wait(lambda: all(map(_is_complete, apps)), "each instance has a task and a standby", WAIT_S)
+    apps[0].await_idle(WAIT_S)
     yield apps
     for app in apps:
         app.close()
@@ -88,7 +76,7 @@ def test_lags_are_of_tasks_and_standbys(apps: list[KafkaStreams]) -> None:
         rows = apps[0].all_local_store_partition_lags()["counts"]
         return {partition: row.offset_lag for partition, row in rows.items()}
 
-    wait(lambda: lags() == {0: 0, 1: 0}, "the standby catches up", _WAIT_S)
+    wait(lambda: lags() == {0: 0, 1: 0}, "the standby catches up", WAIT_S)
     assert lags().keys() == {0, 1}
 
 

@@ -4,41 +4,18 @@ import threading
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
-from ottla.streams import KafkaStreams, Serdes, StreamsBuilder, StreamsError
+from ottla.streams import StreamsError
 from ottla.testing import Cluster
-
-_WAIT_S = 60.0
-
-
-def _app(bootstrap: str, **options: Any) -> KafkaStreams:
-    builder = StreamsBuilder()
-    builder.stream("words").group_by_key().count(materialized="counts")
-    return KafkaStreams(
-        builder.build(),
-        application_id="app",
-        bootstrap_servers=bootstrap,
-        engine="local",
-        default_key_serde=Serdes.string(),
-        default_value_serde=Serdes.string(),
-        **options,
-    )
-
-
-def _produce(cluster: Cluster, keys: str) -> None:
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"})
-    for key in keys:
-        producer.produce("words", b"x", key)
-    assert producer.flush(_WAIT_S) == 0
+from tests.integration.streams.local.applications import WAIT_S, counting, produce
 
 
 def test_stores_of_tasks_are_read_before_a_commit(ottla_cluster: Cluster) -> None:
     """The view has all partitions of this instance, and values with timestamps on request."""
     ottla_cluster.create_topic("words", partitions=3)
-    _produce(ottla_cluster, "abca")
+    produce(ottla_cluster, "abca")
     # Nothing is committed during the test: a reader of changelogs sees nothing.
-    with _app(
+    with counting(
         ottla_cluster.bootstrap,
         commit_interval_ms=600_000,
         processing_guarantee="exactly_once_v2",
@@ -56,21 +33,21 @@ def test_stores_of_tasks_are_read_before_a_commit(ottla_cluster: Cluster) -> Non
 def test_paused_tasks_process_nothing(ottla_cluster: Cluster) -> None:
     """They stay assigned, and continue with the records that have arrived since (KIP-834)."""
     ottla_cluster.create_topic("words", partitions=1)
-    app = _app(ottla_cluster.bootstrap)
+    app = counting(ottla_cluster.bootstrap)
     app.pause()
     with app:
-        app.await_running(_WAIT_S)
-        _produce(ottla_cluster, "ab")
+        app.await_running(WAIT_S)
+        produce(ottla_cluster, "ab")
         _await(lambda: app.progress().lag == 2)
         assert list(app.store("counts", is_local=True).all()) == []
         app.resume()
-        app.await_idle(_WAIT_S)
+        app.await_idle(WAIT_S)
         assert dict(app.store("counts", is_local=True).all()) == {"a": 1, "b": 1}
 
 
 def _await(is_done: Any) -> None:
     pause = threading.Event()
-    for _ in range(int(_WAIT_S / 0.05)):
+    for _ in range(int(WAIT_S / 0.05)):
         if is_done():
             return
         pause.wait(0.05)
