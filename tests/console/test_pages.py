@@ -514,7 +514,10 @@ def test_a_record_has_the_formats_of_the_list(admin: ConsoleSession) -> None:
     assert 'href="/c/local/topics/orders/messages/0/2?value_format=hex"' in page
     assert "(json, " in admin.get(path).text
     rows = admin.get("/c/local/topics/orders/messages?value_format=base64").text
-    assert 'href="/c/local/topics/orders/messages/0/1?value_format=base64"' in rows
+    # The page has the newest records, which other tests write.
+    links = re.findall(r'href="(/c/local/topics/orders/messages/\d+/\d+[^"]*)"', rows)
+    assert links
+    assert all(link.endswith("?value_format=base64") for link in links)
     assert "value_format 'rot13'" in admin.get(f"{path}?value_format=rot13").alert
 
 

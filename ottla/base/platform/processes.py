@@ -1,7 +1,7 @@
 """Processes: their figures, their command lines, and how to wait for the end of one.
 
 Not done: without /proc, the memory of the own process is its highest so far, its start is the time
-at which this module was imported, and the bytes read from devices are not known.
+of its first figures, and the bytes read from devices are not known.
 """
 
 import os
@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,7 +35,6 @@ _SECONDS_MAX = 10
 _POLL_SECONDS = 0.05
 # The system takes a number of ms with 32 bits.
 _WAIT_SECONDS_MAX = 2_000_000.0
-_STARTED = time.time()
 
 Read = Callable[[str], bytes]
 List = Callable[[str], list[str]]
@@ -77,6 +77,11 @@ def _fields_of_stat(stat: bytes) -> list[bytes]:
     return stat.rpartition(b")")[2].split()
 
 
+@cache
+def _started_seconds() -> float:
+    return time.time()
+
+
 def figures_of_usage() -> ProcessFigures | None:
     """Return the figures of getrusage(2)."""
     if resource is None:
@@ -84,7 +89,7 @@ def figures_of_usage() -> ProcessFigures | None:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return ProcessFigures(
         usage.ru_utime + usage.ru_stime,
-        _STARTED,
+        _started_seconds(),
         0,
         usage.ru_maxrss * _RESIDENT_UNIT,
         threading.active_count(),

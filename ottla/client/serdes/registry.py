@@ -144,6 +144,7 @@ class SchemaRegistry:
             headers["Authorization"] = f"Basic {secret}"
         urls = self._urls()
         deadline = time.monotonic() + self.timeout_s
+        status = ""
         for number in itertools.count():
             failures = self._ask_each(urls, path, (data, headers), deadline)
             if isinstance(failures, _Content):
@@ -151,10 +152,13 @@ class SchemaRegistry:
             pause_s = _PAUSES_S[min(number, len(_PAUSES_S) - 1)]
             is_over = time.monotonic() + pause_s >= deadline
             if is_over or not any(failure.is_status for failure in failures):
+                # The rest of the time may be too short for the last attempt: the status says more.
+                before = "" if failures[-1].is_status else status
                 raise SerializationError(
-                    f"the schema registry at {', '.join(urls)} did not respond: {failures[-1]}; "
+                    f"the schema registry at {', '.join(urls)} did not respond: {failures[-1]}{before}; "
                     "check the address"
                 )
+            status = f", after {failures[-1]}" if failures[-1].is_status else status
             time.sleep(pause_s)
 
     def _ask_each(

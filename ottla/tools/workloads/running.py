@@ -209,6 +209,9 @@ class _Run:
             for thread in (*writers, *readers):
                 thread.join()
             raise
+        for item in self._consumed:
+            # A reader whose time is over may end before the writers.
+            item.missing = self._missing(item)
         self._problems += _problems_of(self._produced, self._consumed)
         return Report(self._produced, self._consumed, self._faults, self._problems)
 
@@ -270,7 +273,6 @@ class _Run:
                         result.values[value] += 1
                 if self._writing.is_set() and not self._missing(result):
                     break
-        result.missing = self._missing(result)
         result.seconds = time.monotonic() - started
 
     def _missing(self, result: Consumed) -> int:

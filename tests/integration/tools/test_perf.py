@@ -261,7 +261,7 @@ def test_wrong_workload_is_a_sentence(run: Any, tmp_path: Path) -> None:
 def test_lost_records_are_a_failure(run: Any, tmp_path: Path) -> None:
     """A workload whose time is over says so, and the exit code is 1."""
     path = tmp_path / "workload.toml"
-    path.write_text(_WORKLOAD.replace('"20s"', '"1ms"'))
+    path.write_text(_WORKLOAD.replace('"20s"', '"1ms"').replace("records = 20", "records = 100000"))
     done = run("perf", "workload", str(path))
     assert done.code == 1
     assert "the time is over after" in done.errors

@@ -406,7 +406,7 @@ def test_a_status_that_does_not_pass_ends_with_the_time_out(registry: FakeSchema
     registry.register("s", Schema('"string"'))
     registry.failures.extend([503] * 50)
     with pytest.raises(SerializationError, match=r"did not respond: .*503"):
-        SchemaRegistry(registry.url, timeout_s=2).schema(1)
+        SchemaRegistry(registry.url, timeout_s=0.5).schema(1)
     registry.failures.clear()
     registry.failures.extend([422, 503])
     with pytest.raises(SerializationError, match="rejected http"):
