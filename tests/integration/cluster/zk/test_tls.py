@@ -210,7 +210,7 @@ async def test_tree_is_served_with_a_renewed_certificate(
         file.write_text(content)
         async with asyncio.timeout(20):
             while caplog.text.count("coordination certificate not renewed") <= number:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
         assert await served.certificate() == first
     assert "has expired" in caplog.text
     renewed = self_signed(tmp_path, name="renewed")
