@@ -184,7 +184,7 @@ class ServedTree:
         expected = path.with_suffix(".crt").read_text().strip()
         async with asyncio.timeout(20):
             while (await self.certificate()).strip() != expected:
-                pass
+                await asyncio.sleep(0.01)
 
     async def close(self) -> None:
         await self.server.close()
