@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from confluent_kafka import schema_registry
+from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from ottla.client import Producer, SchemaRegistry, Serdes
 from ottla.client.errors import DeserializationError, SerializationError
+from ottla.client.serdes import Schema, SchemaReference
 from ottla.testing import Cluster
 from ottla.testing.schema_registry import FakeSchemaRegistry
 from tests.client.test_consumer import consumer_of, read
@@ -98,6 +102,44 @@ def test_a_value_that_does_not_match_the_json_schema_is_rejected(value: Any, sen
     reads: Any = Serdes.json_schema(STRICT, registry=registry, subject="s", validates=True)
     with pytest.raises(SerializationError, match=whole):
         reads.deserialize(lenient.serialize(value))
+
+
+CUSTOMER = {"type": "object", "properties": {"address": {"$ref": "address.json"}}}
+ADDRESS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+ORDER = {
+    "title": "Order",
+    "type": "object",
+    "properties": {"customer": {"$ref": "customer.json"}},
+}
+REFERENCES = (SchemaReference("customer.json", "customer", 1),)
+
+
+def test_json_schema_with_references_is_written_and_read() -> None:
+    """A schema refers to one that refers to another; Confluent's clients read and write the same."""
+    with FakeSchemaRegistry() as registry:
+        client = SchemaRegistry(registry.url)
+        client.register("address", Schema(json.dumps(ADDRESS), "JSON"))
+        address = SchemaReference("address.json", "address", 1)
+        client.register("customer", Schema(json.dumps(CUSTOMER), "JSON", (address,)))
+        ours: Any = Serdes.json_schema(
+            ORDER,
+            registry=client,
+            subject="orders-value",
+            validates=True,
+            references=REFERENCES,
+        )
+        order = {"customer": {"address": {"city": "Oslo"}}}
+        data = ours.serialize(order)
+        assert registry.schema(3).references == REFERENCES
+        with pytest.raises(SerializationError, match=r"customer\.address: 'city' is a required"):
+            ours.serialize({"customer": {"address": {}}})
+        theirs = schema_registry.SchemaRegistryClient({"url": registry.url})
+        known = theirs.get_schema(3)
+        context = SerializationContext("orders", MessageField.VALUE)
+        assert JSONDeserializer(known, schema_registry_client=theirs)(data, context) == order
+        rules = {"auto.register.schemas": False, "use.schema.id": 3}
+        assert JSONSerializer(known, theirs, conf=rules)(order, context)[:5] == data[:5]
+        assert ours.deserialize(JSONSerializer(known, theirs, conf=rules)(order, context)) == order
 
 
 def test_a_value_that_matches_the_json_schema_is_written() -> None:

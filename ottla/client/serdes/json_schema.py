@@ -1,17 +1,14 @@
-"""JSON with a schema in a registry's wire format, as Confluent's JSON Schema serializers write it.
-
-Not done: schemas that refer to other schemas of the registry.
-"""
+"""JSON with a schema in a registry's wire format, as Confluent's JSON Schema serializers write it."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from ottla.client.doors import open_door
 from ottla.client.errors import SerializationError
 from ottla.client.serdes.framing import HEADER_BYTES, header, schema_id_of
 from ottla.client.serdes.json_values import json_serde
-from ottla.client.serdes.registry import Registry, Schema
+from ottla.client.serdes.registry import Registry, Schema, SchemaReference
 from ottla.client.serdes.serde import Serde
 from ottla.client.serdes.subjects import Registration, registered
 
@@ -27,6 +24,7 @@ def json_schema_serde(
     subject: str | None,
     registers: bool,
     validates: bool,
+    references: Sequence[SchemaReference] = (),
 ) -> Serde[T]:
     """Return the serde of a JSON Schema; see `Serdes.json_schema`."""
     text = schema if isinstance(schema, str) else json.dumps(schema)
@@ -39,14 +37,34 @@ def json_schema_serde(
     plain: Serde[Any] = json_serde(kind)
     if validates:
         door = open_door("ottla.client.serdes.json_validation", "jsonschema", "ottla[json-schema]")
-        plain = _validated(plain, door.validator_of(parsed, name))
+        documents = _documents(references, registry)
+        plain = _validated(plain, door.validator_of(parsed, name, documents))
+    schema_source = Schema(text, _KIND, tuple(references)), registry
 
     def framed(subject_name: str | None) -> Serde[Any]:
-        return _framed(
-            plain, Registration(Schema(text, _KIND), registry, subject_name, registers), name
-        )
+        return _framed(plain, Registration(*schema_source, subject_name, registers), name)
 
     return registered(framed, subject, name)
+
+
+def _documents(references: Sequence[SchemaReference], registry: Registry) -> dict[str, Any]:
+    """Return the schemas that are referred to, also indirectly, by the names in their `$ref`."""
+    documents: dict[str, Any] = {}
+    waiting = list(references)
+    while waiting:
+        reference = waiting.pop()
+        if reference.name in documents:
+            continue
+        schema = registry.referenced(reference)
+        try:
+            documents[reference.name] = json.loads(schema.text)
+        except ValueError as error:
+            raise SerializationError(
+                f"version {reference.version} of {reference.subject}, which a schema refers to, is "
+                f"not JSON: {error}"
+            ) from error
+        waiting += schema.references
+    return documents
 
 
 def _validated(plain: Serde[Any], validate: Callable[[Any], None]) -> Serde[Any]:

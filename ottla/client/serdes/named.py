@@ -132,15 +132,16 @@ class Serdes:
         subject: str | None = None,
         registers: bool = True,
         validates: bool = False,
+        references: Sequence[SchemaReference] = (),
     ) -> Serde[T]:
         """Return the serde of JSON with a schema in a registry; `subject` and `registers` as for
-        `avro`.
+        `avro`. `references` are the schemas of the registry that a `$ref` of this one names.
 
         With `validates` (Confluent's json.fail.invalid.schema), writing and reading a value that
         does not match the schema raises an error that names the place; needs the extra
         `ottla[json-schema]`.
         """
-        return json_schema_serde(schema, kind, registry, subject, registers, validates)
+        return json_schema_serde(schema, kind, registry, subject, registers, validates, references)
 
     @staticmethod
     def avro(
