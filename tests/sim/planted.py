@@ -390,7 +390,7 @@ PLANTED: dict[str, PlantedBug] = {
         PlantedBug(accept_old_leader_epochs, "successors", 11),
         PlantedBug(accept_stale_controllers, "successors", 46, "controller epoch"),
         PlantedBug(accept_old_leaders, "controllers", 4),
-        PlantedBug(accept_zombie_producers, "network", 60, "fractured transaction"),
+        PlantedBug(accept_zombie_producers, "network", 208, "fractured transaction"),
         PlantedBug(skip_fsync, "power", 0),
         PlantedBug(count_unflushed_records, "blackouts", 0, "durable"),
         PlantedBug(lose_producer_state_on_restart, "deaths", 2),
