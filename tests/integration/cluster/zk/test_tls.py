@@ -184,7 +184,7 @@ class ServedTree:
         expected = path.with_suffix(".crt").read_text().strip()
         async with asyncio.timeout(20):
             while (await self.certificate()).strip() != expected:
-                await asyncio.sleep(0.01)
+                pass
 
     async def close(self) -> None:
         await self.server.close()
@@ -210,7 +210,7 @@ async def test_tree_is_served_with_a_renewed_certificate(
         file.write_text(content)
         async with asyncio.timeout(20):
             while caplog.text.count("coordination certificate not renewed") <= number:
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0)
         assert await served.certificate() == first
     assert "has expired" in caplog.text
     renewed = self_signed(tmp_path, name="renewed")
