@@ -159,6 +159,31 @@ def test_the_session_of_a_dead_process_expires_after_its_timeout(seed: int) -> N
     run(seed, scenario)
 
 
+def test_a_killed_process_does_not_close_its_session() -> None:
+    """Its `finally` block would remove the registration that its restart depends on."""
+
+    async def scenario(setting: Setting) -> None:
+        other, opened = await setting.session("m2"), asyncio.Event()
+
+        async def live() -> None:
+            session = setting.coordination.access("m1").session(TIMEOUT_MS)
+            await session.create("/a", ephemeral=True)
+            opened.set()
+            try:
+                await setting.clock.sleep(1e6)
+            finally:
+                await session.close()
+
+        task = setting.world.machine("m1").start(live)
+        await opened.wait()
+        setting.world.machine("m1").kill()
+        await setting.clock.sleep(1.0)
+        assert await other.exists("/a") is not None
+        assert not task.done()
+
+    run(0, scenario)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_paused_process_learns_that_its_session_is_lost_when_it_continues(seed: int) -> None:
     """A process that is paused until its session is lost considers it connected until it

@@ -260,6 +260,9 @@ class SimSession:
         self._to_client(partial(watch, path))
 
     def _refuse_unless_connected(self, path: str) -> None:
+        if self._process is not None and not self._process.is_alive:
+            # A `finally` block of a killed process: it would close the session, which must expire.
+            raise SessionLost(path)
         if self._state is SessionState.SUSPENDED:
             raise ConnectionSuspended(path)
         if self._state is SessionState.LOST:
