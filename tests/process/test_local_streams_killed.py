@@ -1,31 +1,13 @@
 """Programs that run a topology are killed: exactly once, each record counts once, in order."""
 
 import signal
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from ottla.client.admin.groups import describe_group
 from ottla.client.brokers import Brokers
-from ottla.testing import Cluster
 from tests.process.broker_cluster import wait
-from tests.process.streams_program import BROKER_OPTIONS, EACH_ONCE, KEYS, Programs, WordLoad
+from tests.process.streams_program import EACH_ONCE, KEYS, Programs, WordLoad
 
 _KILLS = 3
-
-
-@pytest.fixture
-def ottla_options() -> dict[str, str]:
-    """Return options with which lost members and transactions end soon."""
-    return BROKER_OPTIONS
-
-
-@pytest.fixture
-def programs(ottla_cluster: Cluster, tmp_path: Path) -> Iterator[Programs]:
-    """Programs that end with the test."""
-    with Programs(ottla_cluster, tmp_path) as programs:
-        yield programs
 
 
 def _await_members(bootstrap: str, count: int) -> None:

@@ -2,15 +2,9 @@
 
 import signal
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
-import pytest
-
-from ottla.testing import Cluster
 from tests.integration.streams.local.rebalancing import committed_counts
 from tests.process.streams_program import (
-    BROKER_OPTIONS,
     EACH_ONCE,
     KEYS,
     PARTITIONS,
@@ -24,19 +18,6 @@ from tests.process.streams_program import (
 _TAKE_OVER_S = SESSION_S + 2
 _FIRST = 2_000
 _HALF = PARTITIONS // 2
-
-
-@pytest.fixture
-def ottla_options() -> dict[str, str]:
-    """Return options with which lost members and transactions end soon."""
-    return BROKER_OPTIONS
-
-
-@pytest.fixture
-def programs(ottla_cluster: Cluster, tmp_path: Path) -> Iterator[Programs]:
-    """Programs that end with the test."""
-    with Programs(ottla_cluster, tmp_path) as programs:
-        yield programs
 
 
 def test_a_killed_program_restores_only_the_end_of_its_changelogs(programs: Programs) -> None:

@@ -4,16 +4,16 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from ottla.base.errors import ApiError, ProtocolError
-from ottla.client.bootstrap import Address
+from ottla.client.bootstrap import Address, parse_bootstrap
 from ottla.client.connection import Connection
 from ottla.client.errors import NoBroker, NotReachable, TimedOut, Unsupported
 from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from tests.client.strangers import server
 
 LIST_GROUPS = 16
 
@@ -150,39 +150,19 @@ def test_truncated_response_is_a_protocol_error(broker: Any, size: int) -> None:
 )
 def test_server_of_another_protocol_is_named(response: bytes, sentence: str, is_tls: bool) -> None:
     """The first bytes are no valid length of a response."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = Address("127.0.0.1", listener.getsockname()[1])
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    opened, _ = listener.accept()
-                    opened.recv(1024)
-                    opened.sendall(response)
-                    opened.close()
-
-        threading.Thread(target=serve, daemon=True).start()
+    with server(response) as address:
         with pytest.raises(NoBroker, match=sentence.format(address)) as raised:
-            Connection(address)
+            Connection(*parse_bootstrap(address))
         assert raised.value.is_tls is is_tls
 
 
 def test_server_of_an_unknown_protocol_is_a_protocol_error() -> None:
     """The sentence has the length that the first bytes would be."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = Address("127.0.0.1", listener.getsockname()[1])
-
-        def serve() -> None:
-            with suppress(OSError):
-                while True:
-                    opened, _ = listener.accept()
-                    opened.recv(1024)
-                    opened.sendall(b"\x7f\x7f\x7f\x7f")
-                    opened.close()
-
-        threading.Thread(target=serve, daemon=True).start()
-        with pytest.raises(NotReachable, match="does not speak Kafka's protocol: a length of"):
-            Connection(address)
+    with (
+        server(b"\x7f\x7f\x7f\x7f") as address,
+        pytest.raises(NotReachable, match="does not speak Kafka's protocol: a length of"),
+    ):
+        Connection(*parse_bootstrap(address))
 
 
 @pytest.mark.parametrize("name", ["x" * 40_000, "\udcff"])

@@ -7,19 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from ottla.streams import (
     InvalidStateStoreError,
     KafkaStreams,
-    Serdes,
-    StreamsBuilder,
     StreamsError,
 )
 from ottla.testing import Cluster
+from tests.integration.streams.local.applications import WAIT_S, counting, produce
 from tests.process.broker_cluster import wait
 
-_WAIT_S = 60.0
 _KEYS = "abcdefgh"
 
 
@@ -29,32 +26,22 @@ class Restarts:
     def __init__(self, cluster: Cluster, folder: Path, log: pytest.LogCaptureFixture) -> None:
         cluster.create_topic("words", partitions=2)
         log.set_level("INFO", "ottla.streams")
-        self._bootstrap, self._log = cluster.bootstrap, log
+        self._cluster, self._log = cluster, log
         self.folder = folder
         self._counted = 0
 
     def app(self, **options: Any) -> KafkaStreams:
         """Return the application."""
-        builder = StreamsBuilder()
-        builder.stream("words").group_by_key().count(materialized="counts")
-        return KafkaStreams(
-            builder.build(),
-            application_id="app",
-            bootstrap_servers=self._bootstrap,
-            engine="local",
+        return counting(
+            self._cluster.bootstrap,
             state_dir=str(self.folder),
             processing_guarantee="exactly_once_v2",
-            default_key_serde=Serdes.string(),
-            default_value_serde=Serdes.string(),
             **options,
         )
 
     def produce(self) -> None:
         """Produce a record for each key."""
-        producer = Producer({"bootstrap.servers": self._bootstrap, "partitioner": "murmur2_random"})
-        for key in _KEYS:
-            producer.produce("words", b"x", key)
-        assert producer.flush(_WAIT_S) == 0
+        produce(self._cluster, _KEYS)
         self._counted += 1
 
     def count(self, **options: Any) -> int:
@@ -65,7 +52,7 @@ class Restarts:
         self._log.clear()
         self.produce()
         with self.app(**options) as app:
-            app.await_idle(_WAIT_S)
+            app.await_idle(WAIT_S)
             counts = dict(app.store("counts", is_local=True).all())
         assert counts == dict.fromkeys(_KEYS, self._counted)
         return self.restored()
@@ -98,7 +85,7 @@ def test_a_lost_state_dir_is_restored(restarts: Restarts) -> None:
 def test_clean_up_deletes_the_state_of_a_closed_application(restarts: Restarts) -> None:
     """The next start restores it; an application that runs refuses."""
     with restarts.app() as app:
-        app.await_running(_WAIT_S)
+        app.await_running(WAIT_S)
         with pytest.raises(StreamsError, match="needs a closed application: it is RUNNING"):
             app.clean_up()
     app.clean_up()
@@ -128,14 +115,14 @@ def test_a_static_member_that_starts_again_has_its_tasks(
     left = restarts.app(group_instance_id="left")
     with left, restarts.app(group_instance_id="right") as right:
         apps = left, right
-        wait(lambda: all(map(_local_counts, apps)), "each instance has a task", _WAIT_S)
+        wait(lambda: all(map(_local_counts, apps)), "each instance has a task", WAIT_S)
         rows = [_local_counts(app) for app in apps]
         assert sorted([*rows[0], *rows[1]]) == list(_KEYS)
         right.close()
         caplog.clear()
         restarts.produce()
         with restarts.app(group_instance_id="right") as again:
-            again.await_idle(_WAIT_S)
+            again.await_idle(WAIT_S)
             assert _local_counts(again) == dict.fromkeys(rows[1], 2)
             assert _local_counts(left) == dict.fromkeys(rows[0], 2)
     assert restarts.restored() == 0

@@ -1,7 +1,7 @@
 """Durability, reads and locks: the portable form of each call has the same result as Linux's."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,14 +10,6 @@ from ottla.base.platform import disk
 
 # No descriptor of a test has this number.
 CLOSED = 2**20
-
-
-@pytest.fixture(name="file_fd")
-def _file_fd(tmp_path: Path) -> Iterator[int]:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    fd = os.open(tmp_path / "file", os.O_RDWR)
-    yield fd
-    os.close(fd)
 
 
 @pytest.mark.parametrize("read_vector", [disk.read_vector, disk.read_and_wait])

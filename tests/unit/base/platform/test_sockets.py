@@ -1,21 +1,11 @@
 """Sending and accepting: the portable forms have the same results as Linux's."""
 
-import os
 import socket
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 
 from ottla.base.platform import sockets
-
-
-@pytest.fixture(name="file_fd")
-def _file_fd(tmp_path: Path) -> Iterator[int]:
-    (tmp_path / "file").write_bytes(b"0123456789")
-    fd = os.open(tmp_path / "file", os.O_RDWR)
-    yield fd
-    os.close(fd)
 
 
 @pytest.mark.parametrize("send_file", [sockets.send_file, sockets.send_file_of_bsd])

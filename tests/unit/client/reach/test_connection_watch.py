@@ -90,9 +90,10 @@ def test_cause_ends_when_the_address_responds() -> None:
     client = ConnectionWatch("producer", {}, network.connect)
     client.suspect()
     wait_until(lambda: client.cause)
+    assert client.because("late") == f"late: {DEAD}"
     network.failing.clear()
-    wait_until(lambda: client.cause is None)
     wait_until(lambda: not client.is_watching)
+    assert client.because("late") == "late"
 
 
 def test_advertised_address_is_tried_by_itself(caplog: pytest.LogCaptureFixture) -> None:
