@@ -2,9 +2,11 @@
 
 import contextlib
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from ottla.testing import Cluster
@@ -37,6 +39,7 @@ def _run(block: str, bootstrap: str = "") -> dict[str, Any]:
     names["print"] = show
     for start in ("Producer(", 'Consumer(\n    "orders", '):
         block = block.replace(f"with {start}", f"with {start}bootstrap_servers={bootstrap!r}, ")
+    block = block.replace('"127.0.0.1:9092"', repr(bootstrap))
     block = block.replace('("greetings")', f'("greetings", bootstrap={bootstrap!r})')
     with contextlib.suppress(Printed):
         exec(compile(block, str(README), "exec"), names)
@@ -45,7 +48,8 @@ def _run(block: str, bootstrap: str = "") -> dict[str, Any]:
 
 def test_every_example_is_run_by_a_test() -> None:
     """A new example needs a test: here, or in tests/spark/test_readme.py."""
-    words = ("ottla_cluster", "Cluster(brokers=3)", "Serdes.json()", "read_table(", "ottla_spark.")
+    words = ("ottla_cluster", "Cluster(brokers=3)", "Serdes.json()", "KafkaStreams(", "read_table(",
+             "ottla_spark.")  # fmt: skip
     assert [[word for word in words if word in block] for block in _blocks()] == [
         [word] for word in words
     ]
@@ -69,10 +73,25 @@ def test_the_consumer_of_the_readme_prints_the_record_of_its_producer() -> None:
     assert printed == "b'anna' {'id': 1}"
 
 
-def test_the_table_of_the_readme_has_a_row_for_each_record(cluster: Cluster) -> None:
-    """Its values are bytes."""
-    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+def _greet(cluster: Cluster) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"})
     producer.produce("greetings", b"hello world")
     assert producer.flush(10) == 0
+
+
+def test_the_topology_of_the_readme_counts_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It reads the topic of the commands from its beginning; its state is in a temporary folder."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Cluster() as cluster:
+        _greet(cluster)
+        printed = _run(_block("KafkaStreams("), cluster.bootstrap)["printed"]
+    assert printed == "{'hello': 1, 'world': 1}"
+
+
+def test_the_table_of_the_readme_has_a_row_for_each_record(cluster: Cluster) -> None:
+    """Its values are bytes."""
+    _greet(cluster)
     table = _run(_block("read_table("), cluster.bootstrap)["table"]
     assert table.column("value").to_pylist() == [b"hello world"]
