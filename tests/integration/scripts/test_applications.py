@@ -182,7 +182,10 @@ def test_replica_verification_ends_at_a_difference(
         whole = Replica(brokers, 1, "o", 0).read(0)
         parts = {1: whole, 2: Content(0, whole.high_watermark, whole.batches[1:])}
         monkeypatch.setattr(Replica, "read", lambda self, offset: parts[self.broker])
-        with pytest.raises(verification._Different, match="replica 1's offset 1 doesn't match replica 2's offset 2"):  # fmt: skip
+        # A busy producer sends the first two records one by one.
+        first, second = (batch.last_offset for batch in whole.batches[:2])
+        sentence = f"replica 1's offset {first} doesn't match replica 2's offset {second}"
+        with pytest.raises(verification._Different, match=sentence):
             compared = verification.Verification.__new__(verification.Verification)
             compared._at = {("o", 0): 0}
             compared._replicas = {("o", 0): [Replica(brokers, n, "o", 0) for n in (1, 2)]}
