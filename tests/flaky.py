@@ -4,7 +4,8 @@
 
 `--load` processes that compute all the time take turns with the tests. Every test that failed is
 listed with its number of failures and the message of the first one, and appended to
-`out/flaky.json`; `out/flaky/run-N.txt` has the output of a run with failures. The exit code is 1 if a test has failed.
+`out/flaky.json`; `out/flaky/run-N.txt` has the output of a run with failures. The exit code is 1 if
+a test has failed.
 """
 
 import argparse

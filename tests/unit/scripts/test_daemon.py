@@ -1,6 +1,5 @@
 """Servers behind: when the script that starts one ends."""
 
-import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,7 +16,7 @@ def test_script_ends_when_the_command_line_of_its_server_can_be_read(
     views = iter([False, False, True])
     process = SimpleNamespace(pid=7, poll=lambda: None)
     monkeypatch.setenv("LOG_DIR", str(tmp_path))
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: process)
+    monkeypatch.setattr("ottla_scripts.servers.daemon.subprocess.Popen", lambda *_, **__: process)
     monkeypatch.setattr(ServerKind, "pid_file", tmp_path / "pids")
     monkeypatch.setattr(ServerKind, "is_process", lambda _, number: number == 7 and next(views))
     assert daemon.start(ServerKind("Sleeper", "", "sleeper", "mark"), ["-"], is_daemon=True) == 0
