@@ -17,7 +17,7 @@ from pathlib import Path
 _SECONDS = 120
 _BIN = Path(sys.executable).parent
 # A module of each extra that works only with the extra.
-_MODULES = {
+MODULES = {
     "arrow": "pyarrow",
     "spark": "pyspark",
     "avro": "fastavro",
@@ -70,7 +70,7 @@ def main(extra: str) -> None:
     """Try everything; an AssertionError or the error of a program ends it."""
     assert "site-packages" in str(importlib.import_module("ottla").__file__)
     if extra:
-        importlib.import_module(_MODULES[extra])
+        importlib.import_module(MODULES[extra])
     with tempfile.TemporaryDirectory() as folder:
         os.environ["HOME"] = folder
         with broker(f"{folder}/data") as facts:

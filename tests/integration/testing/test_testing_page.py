@@ -72,18 +72,10 @@ def test_tests_of_the_page_pass(tmp_path: Path) -> None:
     assert len(tests) == 5
     for number, example in enumerate(tests):
         (tmp_path / f"test_{number}.py").write_text(example, "utf-8")
+    plugins = ["no:cacheprovider", "ottla.testing.fixture", "pytest_asyncio.plugin"]
+    options = [word for plugin in plugins for word in ("-p", plugin)]
     run = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "-p",
-            "ottla.testing.fixture",
-        ]
-        + ["-p", "pytest_asyncio", str(tmp_path)],
+        [sys.executable, "-m", "pytest", "-q", *options, str(tmp_path)],
         capture_output=True,
         text=True,
         cwd=tmp_path,
