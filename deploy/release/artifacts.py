@@ -12,6 +12,15 @@ from pathlib import Path
 RELEASED = (".whl", ".tar.gz")
 # Extras that the repository's own tools use.
 _INTERNAL_EXTRAS = ("dev", "demo")
+# As in the project of ottla.
+_SCRIPTS_TARGETS = """[tool.hatch.build.targets.wheel]
+packages = ["ottla_scripts"]
+core-metadata-version = "2.4"
+
+[tool.hatch.build.targets.sdist]
+core-metadata-version = "2.4"
+
+"""
 _SECTION = re.compile(r"^## \[(?P<name>[^]]+)\].*$", re.MULTILINE)
 
 
@@ -44,8 +53,7 @@ def with_package_inside(project: str) -> str:
     if not rest:
         raise ValueError("the project of the scripts has no table force-include")
     _, _, after = rest.partition("\n\n")
-    wheel = '[tool.hatch.build.targets.wheel]\npackages = ["ottla_scripts"]\n\n'
-    return f"{before}{wheel}{after}"
+    return f"{before}{_SCRIPTS_TARGETS}{after}"
 
 
 def sums(folder: Path) -> dict[str, str]:
