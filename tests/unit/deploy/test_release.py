@@ -19,9 +19,13 @@ def test_scripts_are_built_from_a_folder_that_contains_them() -> None:
     text = (source.ROOT / "packaging" / "scripts" / "pyproject.toml").read_text("utf-8")
     former = tomllib.loads(text)
     project = tomllib.loads(artifacts.with_package_inside(text))
-    assert project["tool"]["hatch"]["build"]["targets"] == {
-        "wheel": {"packages": ["ottla_scripts"]}
-    }
+    targets = project["tool"]["hatch"]["build"]["targets"]
+    own = tomllib.loads((source.ROOT / "pyproject.toml").read_text("utf-8"))
+    own_targets = own["tool"]["hatch"]["build"]["targets"]
+    for name in ("wheel", "sdist"):
+        key = "core-metadata-version"
+        assert targets[name][key] == own_targets[name][key]
+    assert targets["wheel"]["packages"] == ["ottla_scripts"]
     assert project["project"] == former["project"]
     assert project["project"]["version"] == ottla.__version__
     with pytest.raises(ValueError, match="no table force-include"):
