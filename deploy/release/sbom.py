@@ -1,7 +1,7 @@
 """The software bill of materials: CycloneDX 1.6, from the locked versions.
 
-It has the packages that users of a published extra get, not those of the repository's tests, and the
-assets that the wheel contains. Licences are those that the installed packages declare.
+It has the packages that users of a published extra get, without the packages of the tests, and the
+assets that the wheel contains. The licences are as the installed packages declare them.
 
 Not done: packages of other systems and Pythons, which the environment does not have.
 """

@@ -60,8 +60,9 @@ class BrokerFile(RealFile):
 class BrokerDisk(VolatileFileSystem):
     """The files of one broker from its start to its end; another start needs another one.
 
-    `delay_seconds` is added to each write and sync. While `is_full`, writes fail. After `kill` the broker's writes have no effect
-    and its locks are released, as if its process had ended at that moment.
+    `delay_seconds` is added to each write and sync. While `is_full`, writes fail. After `kill` the
+    broker's writes have no effect and its locks are released, as if its process had ended at that
+    moment.
     """
 
     def __init__(self, *, is_temporary: bool) -> None:

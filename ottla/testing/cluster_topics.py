@@ -1,4 +1,4 @@
-"""Topics, records and groups of a test cluster, for the arrangement and the assertions of a test."""
+"""Topics, records and groups of a test cluster: a test arranges and asserts them."""
 
 import time
 from collections import defaultdict

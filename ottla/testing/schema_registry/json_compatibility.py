@@ -1,7 +1,7 @@
 """Can a JSON Schema accept all documents that another one accepts; Confluent's common rules. Pure.
 
-Not done: combinations (`oneOf`, `allOf`, `$ref`), bounds of numbers and lengths, and patterns are not
-compared.
+Not done: combinations (`oneOf`, `allOf`, `$ref`), bounds of numbers and lengths, and patterns are
+not compared.
 """
 
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ ARCHIVES = sorted(FOLDER.glob("*.tar.xz"))
 
 
 def test_each_version_has_two_directories() -> None:
-    """`python -m tests.integration.server.golden.recording` writes those of a new version."""
+    """A new version needs the archives that the program `recording` writes."""
     names = {path.name for path in ARCHIVES}
     assert {f"{ottla.__version__}-{state}.tar.xz" for state in ("stopped", "killed")} <= names
     assert all(path.stat().st_size < 50_000 for path in ARCHIVES)

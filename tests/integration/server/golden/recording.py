@@ -1,6 +1,6 @@
-"""Write the data directories of the current version: `python -m tests.integration.server.golden.recording`.
+"""Write the data directories of the current version.
 
-One is of a broker that was stopped, one of a broker that was killed. Run it when a version is
+Run `python -m tests.integration.server.golden.recording`. One is of a broker that was stopped, one of a broker that was killed. Run it when a version is
 released. An archive that exists is never written again: it is what users of that version have.
 """
 
