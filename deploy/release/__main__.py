@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--extra", action="append", help="try this extra only ('' is none)")
     options = parser.parse_args(arguments)
     version = _version()
+    # Both builds are of this one, even if another commit follows while they run.
+    commit, date = _commit()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
     for former in out.iterdir():
@@ -48,13 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as folder:
         second = Path(folder) / "second"
         for number, target in enumerate((out, second)):
-            _build(Path(folder) / f"sources{number}", target)
+            _build(Path(folder) / f"sources{number}", target, commit, date)
         if names := differing(out, second):
             raise SystemExit(f"not reproducible: {', '.join(names)} differ in two builds")
     print(f"built twice, the same: {', '.join(sorted(sums(out)))}")
     _run([*_uv(), "tool", "run", "--from", _TWINE, "twine", "check", "--strict", *_files(out)])
     lock = (_ROOT / "requirements.lock").read_text("utf-8")
-    bill = bill_of_materials(version, lock, _source_date())
+    bill = bill_of_materials(version, lock, int(date))
     (out / f"ottla-{version}.cdx.json").write_text(json.dumps(bill, indent=2) + "\n", "utf-8")
     notes = release_notes((_ROOT / "CHANGELOG.md").read_text("utf-8"), version)
     (out / "NOTES.md").write_text(notes, "utf-8")
@@ -71,10 +73,10 @@ def _version() -> str:
     return text.partition('__version__ = "')[2].partition('"')[0]
 
 
-def _build(sources: Path, out: Path) -> None:
-    copy_sources(_ROOT, sources)
+def _build(sources: Path, out: Path, commit: str, date: str) -> None:
+    copy_sources(_ROOT, commit, sources)
     scripts = scripts_project(sources)
-    environment = {**os.environ, "SOURCE_DATE_EPOCH": str(_source_date())}
+    environment = {**os.environ, "SOURCE_DATE_EPOCH": date}
     for project in (sources, scripts):
         command = [*_uv(), "build", "-q", "--sdist", "--wheel", "-o", str(out), str(project)]
         _run(command, environment)
@@ -83,9 +85,12 @@ def _build(sources: Path, out: Path) -> None:
             path.unlink()
 
 
-def _source_date() -> int:
-    command = ["git", "log", "-1", "--format=%ct"]
-    return int(subprocess.run(command, cwd=_ROOT, capture_output=True, check=True).stdout)
+def _commit() -> tuple[str, str]:
+    """Return the commit that is checked out, and its time (s)."""
+    command = ["git", "log", "-1", "--format=%H %ct"]
+    output = subprocess.run(command, cwd=_ROOT, capture_output=True, check=True, text=True).stdout
+    commit, _, date = output.strip().partition(" ")
+    return commit, date
 
 
 def _try(out: Path, version: str, extra: str) -> None:

@@ -24,9 +24,9 @@ core-metadata-version = "2.4"
 _SECTION = re.compile(r"^## \[(?P<name>[^]]+)\].*$", re.MULTILINE)
 
 
-def copy_sources(root: Path, target: Path) -> None:
-    """Copy the files of the commit that is checked out, not those that are being edited."""
-    command = ["git", "archive", "--format=tar", "HEAD"]
+def copy_sources(root: Path, commit: str, target: Path) -> None:
+    """Copy the files of a commit, not the files that are being edited."""
+    command = ["git", "archive", "--format=tar", commit]
     archive = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(target, filter="data")

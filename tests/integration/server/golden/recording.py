@@ -1,7 +1,8 @@
 """Write the data directories of the current version.
 
-Run `python -m tests.integration.server.golden.recording`. One is of a broker that was stopped, one of a broker that was killed. Run it when a version is
-released. An archive that exists is never written again: it is what users of that version have.
+Run `python -m tests.integration.server.golden.recording` when a version is released. One directory
+is of a broker that was stopped, one of a broker that was killed. An archive that exists is never
+written again: users of that version have such files.
 """
 
 import io
