@@ -1,6 +1,7 @@
 """Topics, records and groups of a test cluster: a test arranges and asserts them."""
 
 import time
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
@@ -20,7 +21,7 @@ _POLL_SECONDS = 0.1
 _READ_MAX = 500
 
 
-class ClusterTopics:
+class ClusterTopics(ABC):
     """The topics of a cluster; `admin` returns a client, and `plain_bootstrap` its addresses."""
 
     def admin(self) -> Brokers:
@@ -28,9 +29,9 @@ class ClusterTopics:
         return Brokers(self.plain_bootstrap)
 
     @property
+    @abstractmethod
     def plain_bootstrap(self) -> str:
         """The addresses of a listener without security, if there is one."""
-        raise NotImplementedError
 
     def create_topic(
         self,
