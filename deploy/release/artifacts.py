@@ -40,7 +40,9 @@ def scripts_project(sources: Path) -> Path:
     """
     project = sources / "out-scripts"
     project.mkdir()
-    text = (sources / "packaging" / "scripts" / "pyproject.toml").read_text("utf-8")
+    described = sources / "packaging" / "scripts"
+    shutil.copy(described / "README.md", project)
+    text = (described / "pyproject.toml").read_text("utf-8")
     (project / "pyproject.toml").write_text(with_package_inside(text), "utf-8")
     shutil.copytree(sources / "ottla_scripts", project / "ottla_scripts")
     shutil.copy(sources / "LICENSE", project)
