@@ -67,7 +67,7 @@ def test_versions_of_a_subject(client: SchemaRegistryClient) -> None:
         (lambda client: client.get_version("a", 7), 40402),
         (lambda client: client.get_schema(99), 40403),
         (lambda client: client.lookup_schema("a", user("z")), 40403),
-        (lambda client: client.delete_subject("a", permanent=True), 40401),
+        (lambda client: client.delete_version("a", 1, permanent=True), 40407),
         (lambda client: client.set_compatibility("a", "SOMETIMES"), 42203),
         (lambda client: client.update_mode("a", "SOMETIMES"), 42204),
         (lambda client: client.register_schema("a", Schema('{"type": 1', "AVRO")), 42201),
@@ -80,7 +80,7 @@ def test_errors_have_the_codes_of_the_registry(
     client.register_schema("a", user("x"))
     with pytest.raises(SchemaRegistryError) as refusal:
         call(client)  # type: ignore[operator]
-    assert error_code(refusal) in (code, 40405)
+    assert error_code(refusal) == code
 
 
 @pytest.mark.parametrize(
