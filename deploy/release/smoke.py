@@ -85,7 +85,7 @@ def main(extra: str) -> None:
                 names = run(
                     "--bootstrap-server", facts["bootstrap"], "--list", program="kafka-topics"
                 )
-                assert names.split() == ["t"]
+                assert "t" in names.split()
         assert "acks-1" in run("learn", "--list")
         test = Path(folder) / "test_fixture.py"
         test.write_text(_TEST, "utf-8")
