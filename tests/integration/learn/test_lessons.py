@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.learn import course
+from ottla.learn.asking import number_of
 from ottla.learn.events import (
     LANGUAGES,
     NONE,
@@ -19,6 +20,8 @@ from ottla.learn.events import (
     Text,
     shown,
 )
+from ottla.learn.predictions.catalogue import PREDICTIONS
+from ottla.learn.predictions.prediction import Number
 from ottla.learn.scenarios import groups
 from ottla.testing import Cluster
 
@@ -334,6 +337,18 @@ def test_lesson(name: str, play: Callable[[str], Played]) -> None:
         rendered = [text.render(language, facts) for language in LANGUAGES]
         assert all("{" not in line or "{" in str(facts) for line in rendered)
         assert re.search(r"[\u4e00-\u9fff]", rendered[1])
+
+
+@pytest.mark.parametrize("name", course.LESSONS)
+def test_prediction_is_asked_before_the_result(name: str, play: Callable[[str], Played]) -> None:
+    """A step with the result follows the question, and a number is observed by the lesson."""
+    prediction, report = PREDICTIONS[name], play(name).report
+    steps = [event for event in report.events if isinstance(event, Step)]
+    assert prediction.after < len(steps)
+    if isinstance(prediction, Number):
+        earlier = steps[prediction.after - 1].facts if prediction.after else {}
+        assert prediction.fact not in earlier
+        assert number_of(report.facts[prediction.fact]) >= 0
 
 
 @pytest.mark.nightly("tests/integration/learn/test_lessons.py::test_lesson")
