@@ -53,8 +53,10 @@ def names(stage: Stage) -> None:
         [(name, _YES if is_there else _NO) for name, is_there in exists.items()],
     )
     stage.say(
-        "In the cluster: {right}. Not there: {wrong}.",
-        "集群中有：{right}。没有：{wrong}。",
+        "{right_count} of these {names_count} names exist: those with the right spelling.",
+        "这 {names_count} 个名字中存在 {right_count} 个：拼写正确的那些。",
+        right_count=sum(exists.values()),
+        names_count=len(exists),
         right=[name for name, is_there in exists.items() if is_there],
         wrong=[name for name, is_there in exists.items() if not is_there],
         reassign_node=ReassignPartitionsNode.PATH,

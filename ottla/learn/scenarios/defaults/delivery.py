@@ -75,7 +75,7 @@ def dead_letters(stage: Stage) -> None:
         "已处理：{processed}。尝试 {tries} 次后搁置：{letter}。已提交：{committed}。",
         processed=processed,
         tries=tries,
-        letter={name: value.decode() for name, value in letter.headers},
+        letter={name: (value or b"").decode() for name, value in letter.headers},
         committed=committed[TopicPartition(topic, 0)].offset,
     )
 

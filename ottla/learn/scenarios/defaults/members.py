@@ -148,8 +148,8 @@ def _restart(stage: Stage, topic: str, kind: str) -> tuple[int, list[int], list[
 
     def joined(name: str, **settings: Any) -> "Consumer":
         own = {"group_instance_id": name} if kind == "static" else {}
-        words = {"group_id": group, "name": name, "session_timeout_ms": _RESTART_MS}
-        return stage.consumer(topic, **words, **own, **settings)
+        words: dict[str, Any] = {"group_id": group, "session_timeout_ms": _RESTART_MS}
+        return stage.consumer(topic, name=name, **words, **own, **settings)
 
     first, second = joined("c1", listener=changes), joined("c2")
     stage.settle([first, second], [1, 1])

@@ -73,8 +73,7 @@ def kraft(stage: Stage) -> None:
         version_before=version,
         failed=failed,
     )
-    stage.kill(failed)
-    stage.until(lambda: failed not in partition_image(cluster, topic).isr, "the ISR shrinks")
+    _lose(stage, topic, failed)
     state = json.loads(observation.znode(cluster, path) or "{}")
     stage.show(topic)
     stage.say(
@@ -83,6 +82,12 @@ def kraft(stage: Stage) -> None:
         isr_after=sorted(state["isr"]),
         version_after=partition_image(cluster, topic).partition_epoch,
     )
+
+
+def _lose(stage: Stage, topic: str, broker: int) -> None:
+    """Kill a broker, and wait until it has left the ISR."""
+    stage.kill(broker)
+    stage.until(lambda: broker not in partition_image(stage.cluster, topic).isr, "the ISR shrinks")
 
 
 @REPLICATION.lesson(
@@ -111,10 +116,7 @@ def eligible_leaders(stage: Stage) -> None:
     gone, candidate = [broker for broker in cluster.brokers if broker != leader]
     stage.send(topic, "committed", acks="all")
     for broker in (gone, candidate):
-        stage.kill(broker)
-        stage.until(
-            lambda left=broker: left not in partition_image(cluster, topic).isr, "the ISR shrinks"
-        )
+        _lose(stage, topic, broker)
     stage.send(topic, "alone", acks=1)
     view = stage.show(topic)
     stage.say(

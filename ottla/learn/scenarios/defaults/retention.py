@@ -60,7 +60,9 @@ def compaction(stage: Stage) -> None:
     stage.say(
         "Sent: {before}. The last one has no value. The next record begins a segment.",
         "已发送：{before}。最后一条没有值。下一条消息开始一个新段。",
-        before=[_pair(key.encode(), value and value.encode()) for key, value in rows],
+        before=[
+            _pair(key.encode(), None if value is None else value.encode()) for key, value in rows
+        ],
         tombstone_ms=_TOMBSTONE_MS,
     )
     send("anna", "3", now)
