@@ -5,7 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ottla.learn.events import Facts, Text
-from ottla.learn.predictions import PREDICTIONS, Number, Prediction
+from ottla.learn.predictions.catalogue import PREDICTIONS
+from ottla.learn.predictions.prediction import Number, Prediction
 
 _LETTERS = "abcd"
 _PROMPT = Text("Your prediction (Enter skips it):", "你的预测（回车跳过）：")

@@ -14,6 +14,7 @@ _run = deferred("ottla.learn.showing", "run")
 _ShowOptions = deferred("ottla.learn.showing", "ShowOptions")
 _all_names = deferred("ottla.learn.showing", "all_names")
 _list_exercises = deferred("ottla.learn.showing", "list_exercises")
+_show_map = deferred("ottla.learn.showing", "show_map")
 _names = deferred("ottla.learn.showing", "names")
 _LANGUAGES = ("en", "zh")
 
@@ -34,6 +35,7 @@ def _default_language() -> str:
 @click.argument("names", nargs=-1, shell_complete=_complete)
 @click.option("--list", "is_list", is_flag=True, help="List the lessons.")
 @click.option("--exercises", is_flag=True, help="List the exercises.")
+@click.option("--map", is_flag=True, help="Show the path by level, and the lessons that are done.")
 @click.option("--all", "is_all", is_flag=True, help="Run all lessons.")
 @click.option("--step", is_flag=True, help="Wait for Enter after the question and each step.")
 @click.option(
@@ -61,11 +63,12 @@ def command(
     """Explain Kafka by experiments on a cluster that runs in this process.
 
     Without NAMES, list the lessons. On a terminal, a lesson asks for a prediction. The name
-    `next` continues with the first lesson that is not done. An exercise (--exercises) has a goal,
+    `next` continues with the first lesson of the path that is not done (--map). An exercise (--exercises) has a goal,
     which the command checks on the cluster while you work in another terminal.
 
     \b
     ottla learn --list
+    ottla learn --map
     ottla learn next
     ottla learn acks-1 --stay
     ottla learn rebalance --step --language zh
@@ -75,6 +78,8 @@ def command(
         raise click.UsageError("--all runs every lesson: omit it to run the lessons that you name")
     if others["exercises"]:
         return _list_exercises(output, language)
+    if others["map"]:
+        return _show_map(output, language)
     chosen = tuple(_names()) if is_all else names
     options_of_show = _ShowOptions(language, waits=step, asks=not read, stays=others["stay"])
     return _run(output, () if is_list else chosen, options_of_show)

@@ -27,6 +27,7 @@ from ottla.learn.scenarios import (
     storage,
     transactions,
 )
+from ottla.learn.scenarios.defaults import delivery, members, metadata, retention
 from ottla.learn.stage import Stage
 
 # Only a lesson that runs needs brokers.
@@ -67,6 +68,13 @@ LESSONS: Mapping[str, Lesson] = {
         transactions.SUBJECT,
         storage.SUBJECT,
         files.SUBJECT,
+        retention.SUBJECT,
+        members.SUBJECT,
+        metadata.CONTROLLER,
+        metadata.REPLICATION,
+        metadata.READING,
+        delivery.READING,
+        delivery.PRODUCING,
     )
     for lesson in subject.lessons
 }

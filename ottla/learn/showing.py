@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.base.errors import OttlaError
 from ottla.base.loading import deferred_module
-from ottla.learn import progress
+from ottla.learn import path, progress
 from ottla.learn.asking import Asking
 from ottla.learn.course import LESSONS, Report, cluster_for, find, play
 from ottla.learn.events import Event, Step, TableView, Text, shown
@@ -33,6 +33,10 @@ _ENTER = Text("Press Enter to continue.", "按回车键继续。")
 _STAY = Text(
     "The cluster stays at {bootstrap} until you press Enter. Try in another terminal:",
     "集群保留在 {bootstrap}，按回车键结束。在另一个终端中试试：",
+)
+_PROGRESS = Text(
+    "Done: {done} of {all} lessons. `ottla learn next` continues with {name}.",
+    "已完成：{all} 课中的 {done} 课。`ottla learn next` 从 {name} 继续。",
 )
 NEXT = "next"
 _KINDS = {"PartitionView": "partition", "GroupView": "group", "TableView": "table"}
@@ -64,7 +68,7 @@ def run(output: Output, chosen: Sequence[str], options: ShowOptions) -> None:
     """Run lessons, each on a cluster of its own; without names, list them.
 
     OttlaError names an unknown lesson before anything runs. The name `next` is the first lesson
-    that is not done.
+    of the path that is not done.
     """
     language = options.language
     if len(chosen) == 1 and chosen[0] in EXERCISES:
@@ -103,10 +107,22 @@ def list_exercises(output: Output, language: str) -> None:
     output.rows(rows, ("name", "done", "task"), is_ascii=False)
 
 
+def show_map(output: Output, language: str) -> None:
+    """Show the path through the lessons, with those that are done, and the next one."""
+    done = progress.done()
+    output.rows(
+        path.rows(language, done), ("level", "subject", "lesson", "minutes", "done"), is_ascii=False
+    )
+    following = progress.first_open(path.ORDER)
+    if not output.is_json and following is not None:
+        facts = {"done": len(done & LESSONS.keys()), "all": len(LESSONS), "name": following}
+        note(_PROGRESS.render(language, facts))
+
+
 def _resolved(name: str) -> str:
     if name != NEXT:
         return name
-    following = progress.first_open(LESSONS)
+    following = progress.first_open(path.ORDER)
     if following is None:
         raise OttlaError(
             f"all {len(LESSONS)} lessons are done: `ottla learn NAME` repeats one, and "

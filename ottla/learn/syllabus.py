@@ -1,6 +1,6 @@
-"""The lessons about questions of interviews, and those that correct older texts.
+"""The lessons about questions of interviews, those that correct older texts, and defaults.
 
-Both lists come from the project's notes, sections 1.12 and 1.13 (with the numbers used there).
+The first two lists come from the project's notes, sections 1.12 and 1.13 (with the numbers used there).
 `tests/unit/learn/test_syllabus.py` compares them with the course and with docs/learn.md.
 """
 
@@ -192,3 +192,49 @@ CORRECTIONS: Mapping[int, tuple[str, str, tuple[str, ...]]] = {
     ),
 }
 """The claim of older texts, the right answer today, and the lessons that observe that."""
+
+DEFAULTS: Mapping[str, tuple[str, int, str]] = {
+    "compaction": (
+        "cleanup.policy=delete, delete.retention.ms 24 hours, min.cleanable.dirty.ratio 0.5",
+        534,
+        "the same",
+    ),
+    "retention": (
+        "log.retention.hours 168, retention.bytes -1, a check every 5 minutes",
+        33,
+        "the same",
+    ),
+    "member-timeouts": (
+        "max.poll.interval.ms 5 minutes, session.timeout.ms 45 s, heartbeat.interval.ms 3 s",
+        62,
+        "the same",
+    ),
+    "static-membership": ("group.instance.id is not set", 345, "the same"),
+    "cooperative-rebalance": (
+        "range, cooperative-sticky",
+        429,
+        "the client is librdkafka's, whose default is range, roundrobin",
+    ),
+    "kraft": ("KRaft, the only mode since 4.0", 500, "ZooKeeper's layout; no KRaft quorum"),
+    "eligible-leaders": (
+        "new clusters have ELR since 4.1",
+        966,
+        "no ELR; the high watermark waits in the same way",
+    ),
+    "follower-fetching": (
+        "client.rack is empty, replica.selector.class is not set: the leader",
+        392,
+        "the same; one selector",
+    ),
+    "dead-letters": (
+        "none in broker and consumer; errors.tolerance=none in Kafka Connect",
+        298,
+        "the same for consumers; no Kafka Connect",
+    ),
+    "delivery-timeout": (
+        "delivery.timeout.ms 120 s, request.timeout.ms 30 s, retries 2147483647",
+        91,
+        "the same",
+    ),
+}
+"""The default of Apache Kafka, the KIP, and the behaviour of Ottla, for each lesson about one."""

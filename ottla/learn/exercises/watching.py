@@ -24,7 +24,10 @@ ReadLine = Callable[[float], str | None]
 
 
 def typed_line(timeout_s: float) -> str | None:
-    """Return the line that is typed within some seconds; "" at the end of the input."""
+    """Return the line that is typed within some seconds; "" at the end of the input.
+
+    Not done: Windows, where `select` takes only sockets.
+    """
     readable, _, _ = select.select([sys.stdin], [], [], timeout_s)
     return sys.stdin.readline() if readable else None
 

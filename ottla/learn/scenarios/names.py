@@ -34,10 +34,10 @@ _WRONG_PACKAGE = "org.apache.kafka.serialization"
     explanation=Text(
         "The table above has them: a cluster has the right ones only. Before KIP-455 the tools requested a reassignment with the "
         "znode {reassign_node}. This client refuses an option that does not exist; Java's client only "
-        "logs a warning. Both refuse a serializer from a package that does not exist. With "
+        "mentions it in its log. Both refuse a serializer from a package that does not exist. With "
         "org.apache.kafka.common.serialization.StringSerializer the record '{stored}' was sent.",
         "见上表：集群里只有正确的名字。KIP-455 之前，工具通过 znode {reassign_node} 请求重分配。"
-        "这个客户端拒绝不存在的选项，Java 客户端只记录一条警告。包名写错的序列化器两者都拒绝。"
+        "这个客户端拒绝不存在的选项，Java 客户端只在日志中提到它。包名写错的序列化器两者都拒绝。"
         "使用 org.apache.kafka.common.serialization.StringSerializer 时发送成功：{stored}。",
     ),
 )
@@ -53,8 +53,10 @@ def names(stage: Stage) -> None:
         [(name, _YES if is_there else _NO) for name, is_there in exists.items()],
     )
     stage.say(
-        "In the cluster: {right}. Not there: {wrong}.",
-        "集群中有：{right}。没有：{wrong}。",
+        "{right_count} of these {names_count} names exist: those with the right spelling.",
+        "这 {names_count} 个名字中存在 {right_count} 个：拼写正确的那些。",
+        right_count=sum(exists.values()),
+        names_count=len(exists),
         right=[name for name, is_there in exists.items() if is_there],
         wrong=[name for name, is_there in exists.items() if not is_there],
         reassign_node=ReassignPartitionsNode.PATH,

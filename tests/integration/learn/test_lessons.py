@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.learn import course
+from ottla.learn.asking import number_of
 from ottla.learn.events import (
     LANGUAGES,
     NONE,
@@ -19,6 +20,8 @@ from ottla.learn.events import (
     Text,
     shown,
 )
+from ottla.learn.predictions.catalogue import PREDICTIONS
+from ottla.learn.predictions.prediction import Number
 from ottla.learn.scenarios import groups
 from ottla.testing import Cluster
 
@@ -279,6 +282,58 @@ OUTCOMES: dict[str, Callable[[Facts], bool]] = {
     "grow-partitions": lambda f: (
         f["error"] == "INVALID_PARTITIONS" and f["moved"] == ["anna", "hugo"]
     ),
+    "compaction": lambda f: (
+        f["compacted"] == ["anna=2", "gina=1", "eva=∅", "anna=3"]
+        and f["end"] == ["gina=1", "anna=3", "anna=4"]
+    ),
+    "retention": lambda f: (
+        (f["kept"], f["oldest"], f["start"], f["resumed"]) == ([120, 10], 120, 2, 2)
+        and f["committed"] < f["start"]
+    ),
+    "member-timeouts": lambda f: (
+        f["after_poll"] == f["after_session"] == [0, 1]
+        and len(f["returned"]) == 1
+        and f["poll_s"] >= 0.9 * f["poll_ms"] / 1000
+        # The last heartbeat may be older than the end of the member.
+        and f["session_s"] >= 0.5 * f["session_ms"] / 1000
+    ),
+    "static-membership": lambda f: (
+        f["static"] == 0 and f["dynamic"] >= 1 and f["owned_after"] == f["owned_before"]
+    ),
+    "cooperative-rebalance": lambda f: (
+        f["eager_revoked"] == [0, 1, 2, 3]
+        and f["cooperative_revoked"] == f["moved"]
+        and sorted(f["kept"] + f["moved"]) == [0, 1, 2, 3]
+        and (len(f["kept"]), len(f["moved"])) == (2, 2)
+    ),
+    "kraft": lambda f: (
+        f["isr_before"] == [1, 2, 3]
+        and f["isr_after"] == [key for key in (1, 2, 3) if key != f["failed"]]
+        and f["version_after"] > f["version_before"]
+        and f["controller"] != f["failed"]
+    ),
+    "eligible-leaders": lambda f: (
+        f["isr_one"] == (f["leader"],)
+        and (f["hw_one"], f["leo_one"]) == (1, 2)
+        and f["log_candidate"] == ["committed"]
+        and (f["leader_waiting"], f["elr"]) == (-1, [])
+        and f["survivors"] == ["committed", "alone"]
+    ),
+    "follower-fetching": lambda f: (
+        f["without"] == 0 < f["with_rack"] and f["values"] == ["a", "b", "c"]
+    ),
+    "dead-letters": lambda f: (
+        (f["while_paused"], f["members"], f["tries"]) == (0, ["c1"], 3)
+        and f["processed"] == [1, 2, 4]
+        and f["committed"] == 4
+        and f["letter"]["origin"] == "dead-letters.orders-0 @ 2"
+        and "invalid literal" in f["letter"]["error"]
+    ),
+    "delivery-timeout": lambda f: (
+        f["error"] == "TimedOut"
+        and f["after_resume"] == ["first", "paid"]
+        and f["stored"] == ["first", "paid", "paid"]
+    ),
 }
 
 
@@ -334,6 +389,18 @@ def test_lesson(name: str, play: Callable[[str], Played]) -> None:
         rendered = [text.render(language, facts) for language in LANGUAGES]
         assert all("{" not in line or "{" in str(facts) for line in rendered)
         assert re.search(r"[\u4e00-\u9fff]", rendered[1])
+
+
+@pytest.mark.parametrize("name", course.LESSONS)
+def test_prediction_is_asked_before_the_result(name: str, play: Callable[[str], Played]) -> None:
+    """A step with the result follows the question, and a number is observed by the lesson."""
+    prediction, report = PREDICTIONS[name], play(name).report
+    steps = [event for event in report.events if isinstance(event, Step)]
+    assert prediction.after < len(steps)
+    if isinstance(prediction, Number):
+        earlier = steps[prediction.after - 1].facts if prediction.after else {}
+        assert prediction.fact not in earlier
+        assert number_of(report.facts[prediction.fact]) >= 0
 
 
 @pytest.mark.nightly("tests/integration/learn/test_lessons.py::test_lesson")

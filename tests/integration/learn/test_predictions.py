@@ -8,7 +8,8 @@ import pytest
 from ottla.learn import progress, showing
 from ottla.learn.course import LESSONS
 from ottla.learn.events import LANGUAGES, Text
-from ottla.learn.predictions import PREDICTIONS, Number, Prediction
+from ottla.learn.predictions.catalogue import PREDICTIONS
+from ottla.learn.predictions.prediction import Number, Prediction
 from ottla.tools import main
 
 
@@ -109,6 +110,11 @@ def test_next_is_the_first_lesson_that_is_not_done(
     assert main.run(["learn", "next"]) == 1
     assert f"all {len(LESSONS)} lessons are done" in capsys.readouterr().err
     assert second in progress.done()
+
+
+def test_every_lesson_asks_for_a_prediction() -> None:
+    """No lesson is only read."""
+    assert PREDICTIONS.keys() == LESSONS.keys()
 
 
 @pytest.mark.parametrize("name", PREDICTIONS)

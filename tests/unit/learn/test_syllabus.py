@@ -3,7 +3,8 @@
 import re
 
 from ottla.learn.course import LESSONS
-from ottla.learn.syllabus import CORRECTIONS, INTERVIEW
+from ottla.learn.scenarios.defaults.kips import link
+from ottla.learn.syllabus import CORRECTIONS, DEFAULTS, INTERVIEW
 from tests.law.source import ROOT
 
 PAGE = (ROOT / "docs/learn.md").read_text(encoding="utf-8")
@@ -29,7 +30,17 @@ def test_every_lesson_answers_something() -> None:
     """A lesson that no item names would be outside of the course."""
     used = {name for lessons in INTERVIEW.values() for name in lessons}
     used |= {name for *_, lessons in CORRECTIONS.values() for name in lessons}
-    assert LESSONS.keys() == used
+    assert LESSONS.keys() == used | DEFAULTS.keys()
+
+
+def test_lessons_about_defaults_name_their_kip_and_ottla() -> None:
+    """Each has the default, a link to the KIP, and says whether Ottla differs, in both languages."""
+    for name, (default, number, ottla) in DEFAULTS.items():
+        for text in LESSONS[name].explanation:
+            assert f"KIP-{number}" in text and link(number) in text, name
+            assert "Apache Kafka" in text and "Ottla" in text, name
+        row = f"| `{name}` | {default} | [KIP-{number}]({link(number)}) | {ottla} |"
+        assert row in PAGE, row
 
 
 def test_the_page_lists_every_lesson_and_every_item() -> None:

@@ -1,44 +1,11 @@
-"""Predictions: before the decisive step of a lesson, the reader says what will happen.
-
-A terminal asks after the step with number `after`; 0 is before the first one. The experiment waits
-for the reader. `ottla learn NAME --read`, a script and JSON have no predictions.
-"""
+"""Predictions for the lessons that most readers take first."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from ottla.learn.events import Text
+from ottla.learn.predictions.prediction import Choice, Number, Prediction
 
-
-class Choice(NamedTuple):
-    """One choice, and why it is wrong; None if it is right."""
-
-    text: Text
-    why_not: Text | None = None
-
-
-class Prediction(NamedTuple):
-    """The question after a step, and two to four choices, one of which is right."""
-
-    question: Text
-    choices: tuple[Choice, ...]
-    after: int = 0
-
-    @property
-    def right(self) -> int:
-        """The number of the right choice."""
-        return next(n for n, choice in enumerate(self.choices) if choice.why_not is None)
-
-
-class Number(NamedTuple):
-    """The question after a step, whose result is a number that the lesson observes as a fact."""
-
-    question: Text
-    fact: str
-    after: int = 0
-
-
-PREDICTIONS: Mapping[str, Prediction | Number] = {
+BASICS: Mapping[str, Prediction | Number] = {
     "acks-1": Prediction(
         Text(
             "The record is acknowledged, no follower has it, and the leader dies. What will its log hold when the old leader is back?",
@@ -306,4 +273,4 @@ PREDICTIONS: Mapping[str, Prediction | Number] = {
         ),
     ),
 }
-"""The prediction of each lesson that has one."""
+"""The prediction of each of these lessons."""
