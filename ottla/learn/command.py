@@ -63,8 +63,9 @@ def command(
     """Explain Kafka by experiments on a cluster that runs in this process.
 
     Without NAMES, list the lessons. On a terminal, a lesson asks for a prediction. The name
-    `next` continues with the first lesson of the path that is not done (--map). An exercise (--exercises) has a goal,
-    which the command checks on the cluster while you work in another terminal.
+    `next` continues with the first lesson of the path that is not done (--map). An exercise
+    (--exercises) has a goal, which the command checks on the cluster while you work in another
+    terminal.
 
     \b
     ottla learn --list

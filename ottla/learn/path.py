@@ -10,7 +10,7 @@ from ottla.learn.course import LESSONS
 from ottla.learn.events import Text
 from ottla.learn.lesson import Lesson
 
-# A reader of a technical text, with its pictures, reads about so many words or characters in a minute.
+# The words or characters of a technical text with pictures that are read in a minute.
 _WORDS, _CHARACTERS = 120, 250
 LEVELS: Mapping[Text, tuple[str, ...]] = {
     Text("first steps", "入门"): (

@@ -1,7 +1,7 @@
 """The lessons about questions of interviews, those that correct older texts, and defaults.
 
-The first two lists come from the project's notes, sections 1.12 and 1.13 (with the numbers used there).
-`tests/unit/learn/test_syllabus.py` compares them with the course and with docs/learn.md.
+The first two lists come from the project's notes, sections 1.12 and 1.13 (with the numbers used
+there). `tests/unit/learn/test_syllabus.py` compares them with the course and with docs/learn.md.
 """
 
 from collections.abc import Mapping

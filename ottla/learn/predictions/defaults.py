@@ -111,7 +111,7 @@ DEFAULTS: Mapping[str, Prediction | Number] = {
         wrong(
             "the leader",
             "leader",
-            "It is asked first, and directs the consumer to the replica in its rack.",
+            "The consumer asks it first, and it directs the consumer to the replica in its rack.",
             "先询问 leader，leader 把消费者引到同一 rack 的副本。",
         ),
         right("the follower in rack b", "rack b 中的 follower"),
@@ -125,7 +125,7 @@ DEFAULTS: Mapping[str, Prediction | Number] = {
     ),
     "dead-letters": Number(
         Text(
-            "The third of four records fails three times. The program sets it aside, and goes on to the end. Which offset is committed then?",
+            "The third of four records fails three times. The program sets it aside, and processes the rest. Which offset is committed then?",
             "四条消息中的第三条失败了三次。程序把它搁置，并处理到末尾。此时提交的 offset 是多少？",
         ),
         "committed",

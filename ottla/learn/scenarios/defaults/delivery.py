@@ -17,7 +17,7 @@ _TIMEOUT_MS = 1000
 @READING.lesson(
     "dead-letters",
     question=Text(
-        "A consumer is slower than its topic, and one record fails each time. How does it go on, without leaving the group or losing records?",
+        "A consumer is slower than its topic, and one record fails each time. How does it continue, without leaving the group or losing records?",
         "消费者比 topic 慢，而且有一条消息总是失败。它如何继续，既不离开组也不丢消息？",
     ),
     explanation=explained(

@@ -53,7 +53,7 @@ def kraft(stage: Stage) -> None:
     state = json.loads(observation.znode(cluster, path) or "{}")
     version = partition_image(cluster, topic).partition_epoch
     stage.table(
-        Text("Where it is", "位置"),
+        Text("Places of the metadata", "位置"),
         Text("metadata,ZooKeeper,KRaft", "元数据,ZooKeeper,KRaft"),
         [
             (Text("a live broker", "存活的 broker"), BrokerIdsNode.PATH, "RegisterBrokerRecord"),

@@ -113,7 +113,7 @@ def _pair(key: bytes | None, value: bytes | None) -> str:
     explanation=explained(
         33,
         "Not necessarily: retention deletes whole segments, whose newest record is older than retention.ms. "
-        "The ages of the records were {ages} minutes. Left were those of {kept} minutes: a record of {oldest} minutes shared its segment with a "
+        "The ages of the records were {ages} minutes. Left were the records of {kept} minutes: a record of {oldest} minutes shared its segment with a "
         "younger one. The log began at offset {start} then. The group had committed offset {committed}, which did not exist any "
         "more, so auto.offset.reset decided: it read from offset {resumed}. No reader protects a record. Apache Kafka's defaults: log.retention.hours 168 "
         "(7 days), retention.bytes -1 (no limit), a check every 5 minutes (log.retention.check.interval.ms), files deleted 60 s later. "
