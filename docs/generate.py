@@ -1,5 +1,5 @@
-"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md from
-the code.
+"""Writes docs/{apis,options,gaps,compatibility,platforms,scripts,search,what-readers-show}.md and
+docs/troubleshooting.md from the code.
 
 `--check` only compares.
 
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import ottla
-from docs import compatibility, platforms
+from docs import compatibility, platforms, troubles
 from ottla.base.options import Option, OptionType, Table
 from ottla.base.search.language import TABLE
 from ottla.cluster.options import option_tables
@@ -384,6 +384,28 @@ def search_page() -> str:
     )
 
 
+def troubleshooting_page() -> str:
+    """Return docs/troubleshooting.md: errors and findings, each with its remedy."""
+    return _page(
+        "Troubleshooting",
+        "An error, its meaning and its remedy. Start with two commands: the first one tests the "
+        "connection from this machine, and the second one the cluster.\n\n"
+        "```sh\nottla doctor\nottla cluster health\n```\n\n"
+        "[On call](operations.md) has the alerts.",
+        [
+            "## Errors of the protocol",
+            "Clients show these names, or a spelling of them (`UnknownTopicOrPartitionException`, "
+            "`_UNKNOWN_TOPIC`). A client repeats a request by itself if the third column says so.",
+            _table(["Error", "Meaning", "Repeated", "Remedy"], troubles.error_rows()),
+            "## Findings of `ottla doctor`",
+            "An ellipsis is a value that the doctor names.",
+            _table(["Finding", "Remedy"], troubles.findings()),
+            "## Other errors",
+            troubles.other_errors(),
+        ],
+    )
+
+
 def readers_page() -> str:
     """Return docs/what-readers-show.md: the matrix of tests/corpus."""
     return _page(
@@ -424,6 +446,7 @@ def pages() -> dict[Path, str]:
         ROOT / "docs/scripts.md": scripts_page(),
         ROOT / "docs/search.md": search_page(),
         ROOT / "docs/what-readers-show.md": readers_page(),
+        ROOT / "docs/troubleshooting.md": troubleshooting_page(),
         ROOT / "packaging/scripts/pyproject.toml": scripts_distribution(),
     }
 

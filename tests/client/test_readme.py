@@ -75,7 +75,8 @@ def test_the_consumer_of_the_readme_prints_the_record_of_its_producer() -> None:
 
 def _greet(cluster: Cluster) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "partitioner": "murmur2_random"})
-    producer.produce("greetings", b"hello world")
+    for value in (b"hello world", b"hello again"):
+        producer.produce("greetings", value)
     assert producer.flush(10) == 0
 
 
@@ -87,11 +88,12 @@ def test_the_topology_of_the_readme_counts_words(
     with Cluster() as cluster:
         _greet(cluster)
         printed = _run(_block("KafkaStreams("), cluster.bootstrap)["printed"]
-    assert printed == "{'hello': 1, 'world': 1}"
+    assert printed == "{'again': 1, 'hello': 2, 'world': 1}"
+    assert f"# {printed}" in _block("KafkaStreams(")
 
 
 def test_the_table_of_the_readme_has_a_row_for_each_record(cluster: Cluster) -> None:
     """Its values are bytes."""
     _greet(cluster)
     table = _run(_block("read_table("), cluster.bootstrap)["table"]
-    assert table.column("value").to_pylist() == [b"hello world"]
+    assert table.column("value").to_pylist() == [b"hello world", b"hello again"]

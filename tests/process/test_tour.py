@@ -1,4 +1,4 @@
-"""The tour of docs/cluster.md: five ZooKeeper servers, five brokers, topics with three replicas.
+"""The tour of docs/cluster-tour.md: five ZooKeeper servers, five brokers, topics with replicas.
 
 The commands of the page run as they are written, except for addresses and folders.
 """
@@ -137,10 +137,8 @@ def tour(tmp_path: Path) -> Iterator[Tour]:
 
 def test_commands_of_the_tour_run(tour: Tour) -> None:
     """Every command succeeds, and records survive the kill -9 of a leader and a clean stop."""
-    page = (source.ROOT / "docs/cluster.md").read_text(encoding="utf-8")
-    for heading, language, text in _BLOCK.findall(
-        page.partition("## The tour")[2].partition("## The campaign")[0]
-    ):
+    page = (source.ROOT / "docs/cluster-tour.md").read_text(encoding="utf-8")
+    for heading, language, text in _BLOCK.findall(page.partition("## The tour")[2]):
         if heading == "A broker dies":
             tour.kill(tour.leader())
         elif heading == "Stop a broker for maintenance":

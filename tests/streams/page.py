@@ -1,4 +1,4 @@
-"""Run the examples of docs/streams.md: a block of Python, followed by input and output records."""
+"""Run the examples of the pages of streams: Python, followed by input and output records."""
 
 import json
 import re
@@ -11,7 +11,12 @@ from ottla import streams
 from ottla.streams import StreamsBuilder, TopologyTestDriver
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "streams.md"
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+# In the order of their examples.
+PAGES = [
+    _DOCS / f"{name}.md"
+    for name in ("streams", "streams-operators", "streams-aggregations", "streams-joins")
+]
 _BLOCK = re.compile(r"```python\n(.*?)```\n(?:```text\n(.*?)```\n)?", re.DOTALL)
 _TIME = re.compile(r" @(\d+)$")
 _INTERNAL = ("-changelog", "-repartition", "-topic")
@@ -31,8 +36,9 @@ class Example:
 
 
 def examples() -> list[Example]:
-    """Return the examples of the page."""
-    matches = _BLOCK.findall(PAGE.read_text(encoding="utf-8"))
+    """Return the examples of the pages."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    matches = _BLOCK.findall(text)
     return [Example(code, tuple(text.splitlines())) for code, text in matches]
 
 
@@ -40,7 +46,7 @@ def play(example: Example) -> list[str]:
     """Run an example; return its input lines, each followed by its output."""
     names = {name: known for name, known in vars(streams).items() if name in streams.__all__}
     names["builder"] = builder = StreamsBuilder()
-    exec(compile(example.code, str(PAGE), "exec"), names)
+    exec(compile(example.code, "docs/streams.md", "exec"), names)
     if not example.lines:
         return []
     topology = names.get("topology") or builder.build()

@@ -1,4 +1,4 @@
-"""The examples of docs/streams.md work as shown, and each operator has one."""
+"""The examples of the pages of streams work as shown, and each operator has one."""
 
 import re
 
@@ -17,7 +17,7 @@ from ottla.streams import (
     TimeWindowedKStream,
     Topology,
 )
-from tests.streams.page import PAGE, Example, examples, play
+from tests.streams.page import Example, examples, play
 
 EXAMPLES = examples()
 
@@ -73,4 +73,4 @@ def test_every_operator_has_an_example(kind: type) -> None:
     operators = {name for name in dir(kind) if not name.startswith("_")}
     operators -= {"queryable_store_name", "plan", "build", *OF_ENGINES}
     missing = [name for name in sorted(operators) if not re.search(rf"\.{name}\(", code)]
-    assert not missing, f"{PAGE.name} has no example of {missing}"
+    assert not missing, f"the pages of streams have no example of {missing}"
