@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -84,6 +85,11 @@ def _load(data: bytes) -> Any:
         return _decoder()(data)
     except ValueError:
         return json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise SerializationError(f"the JSON {_TOO_DEEP}") from None
+
+
+_TOO_DEEP = f"is nested more deeply than Python's limit of {sys.getrecursionlimit()} calls allows"
 
 
 @functools.cache
@@ -121,6 +127,8 @@ def _write_model(value: Any) -> bytes:
 def _write(value: Any) -> bytes:
     try:
         text = _encode(value)
+    except RecursionError:
+        raise SerializationError(f"the value {_TOO_DEEP}") from None
     except ValueError:
         for path, number in _special_numbers(value, ""):
             whose = f"field {path}" if path else "the value"

@@ -115,6 +115,17 @@ def test_json_reads_nested_dataclasses() -> None:
     assert serde.deserialize(b'{"name":"c","later":1}') == Place("c")
 
 
+def test_json_that_is_nested_too_deeply_is_rejected() -> None:
+    """An exception handler then decides about the record; a RecursionError would end the task."""
+    with pytest.raises(SerializationError, match="the JSON is nested more deeply than"):
+        Serdes.json().deserialize(b"[" * 5000 + b"]" * 5000)
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    with pytest.raises(SerializationError, match="the value is nested more deeply than"):
+        Serdes.json().serialize(nested)
+
+
 def test_json_rejects_values_without_a_json_form() -> None:
     """The error suggests another serde."""
     with pytest.raises(TypeError, match="use a serde"):
