@@ -7,7 +7,7 @@ TESTS ?= tests
 ARGS ?=
 .DEFAULT_GOAL := help
 
-.PHONY: help demo test quick nightly campaign check docs fix bench record lock clean portable test-python
+.PHONY: help demo test quick nightly campaign check docs fix bench record lock clean portable test-python release
 
 help:  ## show the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1|/' | column -t -s '|'
@@ -90,6 +90,9 @@ lock: $(VENV)/.installed  ## update the locked versions of the development packa
 	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --python-version 3.11 --extra dev \
 		--no-header pyproject.toml -o requirements.lock
 	$(BIN)/python -m docs.platforms
+
+release: $(VENV)/.installed  ## build the wheels twice, try them with each extra, write SBOM and sums: out/release
+	$(BIN)/python -m deploy.release $(ARGS)
 
 clean:  ## remove the environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis out

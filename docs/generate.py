@@ -321,6 +321,7 @@ build-backend = "hatchling.build"
 name = "ottla-scripts"
 version = "%(version)s"
 description = "Apache Kafka's scripts for Ottla and Apache Kafka; installed by `pip install ottla[scripts]`"
+readme = "README.md"
 license = "Apache-2.0"
 requires-python = ">=3.11"
 dependencies = ["ottla==%(version)s"]

@@ -77,7 +77,18 @@ The quick tests have run with 3.11 and 3.13, not yet with 3.12 and 3.14.
 
 `[::1]` and `[::]` are addresses of listeners. An empty host means all addresses of both families,
 on one socket each. Folders may have names with blanks and characters outside ASCII. Locks and syncs of
-network file systems are unreliable: `ottla doctor` warns."""
+network file systems are unreliable: `ottla doctor` warns.
+
+A broker finds at its start if the disk of a log directory ignores case, as most disks of macOS do. On
+such a disk, `A` and `a` are the same folder: the controller rejects a topic whose name differs
+from that of another one only in case, and names both. A broker whose tree already has two such topics
+does not start. A replica that a controller on another disk assigns has the error `KAFKA_STORAGE_ERROR`.
+
+NFS needs version 4, whose server has the locks: without them, two brokers could open the same
+directory. Mount it with `hard` and without `nolock`: after the error of a `soft` mount, the log directory goes
+offline. A file that is renamed or removed while it is open is kept by the client as `.nfs…`, so the
+folder of a deleted topic disappears only when its files are closed. An fsync is as durable as the
+server's: an export with `async` loses acknowledged records when the server fails."""
 WHEELS = """## Wheels
 
 The table has each dependency at its version in `requirements.lock`, and the systems and Pythons for

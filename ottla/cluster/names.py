@@ -1,11 +1,11 @@
-"""Rules for topic names, and which names would share a metric.
+"""Rules for topic names, and which names would share a metric or a folder.
 
 Called wherever a topic is created or named by a client. Follows Kafka's Topic class: a name becomes
 a folder, so it cannot contain characters that are special in a file system.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ottla.base.errors import ApiError, ErrorCode
 
@@ -54,8 +54,9 @@ class TopicNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = set(names)
-        # By the name with '_' for '.'; none before the first search for it.
+        # By the name with '_' for '.', and in lower case; none before the first search for it.
         self._folded: dict[str, str] | None = None
+        self._in_lower_case: dict[str, str] | None = None
 
     def __contains__(self, name: object) -> bool:
         return name in self._names
@@ -65,6 +66,8 @@ class TopicNames:
         self._names.add(name)
         if self._folded is not None:
             self._folded[_folded(name)] = name
+        if self._in_lower_case is not None:
+            self._in_lower_case[name.lower()] = name
 
     def collision(self, name: str) -> str | None:
         """Return the topic that differs from `name` only in '.' against '_'; None without one.
@@ -77,6 +80,26 @@ class TopicNames:
             self._folded = {_folded(one): one for one in self._names}
         other = self._folded.get(_folded(name))
         return None if other == name else other
+
+    def same_folder(self, name: str) -> str | None:
+        """Return the topic that differs from `name` only in case; None without one.
+
+        On a disk that ignores case, the partitions of both would be in the same folders.
+        """
+        if self._in_lower_case is None:
+            self._in_lower_case = {one.lower(): one for one in self._names}
+        other = self._in_lower_case.get(name.lower())
+        return None if other == name else other
+
+
+def same_folders(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yield the pairs of topics that would be in the same folders on a disk that ignores case."""
+    former = TopicNames(())
+    for name in sorted(names):
+        other = former.same_folder(name)
+        if other is not None:
+            yield other, name
+        former.add(name)
 
 
 def _folded(name: str) -> str:

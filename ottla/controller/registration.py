@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from ottla.base.errors import ConfigError, StorageError
 from ottla.cluster.image import NO_EPOCH, BrokerImage
+from ottla.cluster.names import same_folders
 from ottla.cluster.zk.port import (
     BadVersion,
     ConnectionSuspended,
@@ -32,6 +33,8 @@ from ottla.cluster.znodes import (
     BrokerIdNode,
     BrokerIdsNode,
     ControllerNode,
+    TopicNode,
+    TopicsNode,
 )
 from ottla.controller import state
 from ottla.controller.planning import registrations
@@ -131,6 +134,30 @@ async def refuse_shared_addresses(session: Coordination, broker: BrokerImage) ->
                 f"broker {other}: give each broker its own advertised.listeners, or wait until the "
                 f"session of broker {other} has ended"
             )
+
+
+async def refuse_shared_folders(session: Coordination, broker_id: int) -> None:
+    """Raise ConfigError if two topics of a broker whose disk ignores case differ only in case."""
+    try:
+        topics = await session.children(TopicsNode.PATH)
+    except NoNode:
+        return
+    for pair in same_folders(topics):
+        if all([await _is_replica(session, topic, broker_id) for topic in pair]):
+            raise ConfigError(
+                f"The topics '{pair[0]}' and '{pair[1]}' differ only in case, and a log directory is "
+                f"on a disk that ignores case: both would be in the same folder. Choose directories "
+                f"in log.dirs on a disk that distinguishes case."
+            )
+
+
+async def _is_replica(session: Coordination, topic: str, broker_id: int) -> bool:
+    try:
+        data, _ = await session.get(TopicNode.path(topic))
+    except NoNode:
+        return False
+    assignment = TopicNode.decode(topic, data).assignment
+    return any(broker_id in row.replicas for row in assignment.values())
 
 
 async def register(

@@ -74,7 +74,8 @@ class Dependencies:
     the reason when another process has taken the id, and has to stop the broker;
     `create_elsewhere` has the controller on another broker create a topic unless it exists, and
     returns True if it has created it;
-    `local_image` is the cluster as this broker knows it from the controller.
+    `local_image` is the cluster as this broker knows it from the controller; `ignores_case` is True
+    if one of its log directories is on a disk that ignores case.
     """
 
     clock: Clock
@@ -89,6 +90,7 @@ class Dependencies:
     on_deposed: Callable[[ConfigError], None] = _ignore
     create_elsewhere: Callable[[TopicRequest], Awaitable[bool]] = _nowhere
     local_image: Callable[[], ClusterImage] = ClusterImage
+    ignores_case: bool = False
 
 
 class TreeWriter(NamedTuple):
@@ -157,7 +159,10 @@ class TermContext:
     def environment(self) -> creation.Environment:
         """Return the inputs of a plan besides the request."""
         return creation.Environment(
-            image=self.image, options=self.dependencies.options(), rng=self.dependencies.rng
+            image=self.image,
+            options=self.dependencies.options(),
+            rng=self.dependencies.rng,
+            ignores_case=self.dependencies.ignores_case,
         )
 
     async def retried(self, attempt: Callable[[], Awaitable[T]]) -> T:

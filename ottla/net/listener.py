@@ -44,6 +44,8 @@ _WARNING_SECONDS = 60.0
 _RESERVED_COUNT = 64
 # The loop's own server accepts so many connections between two queries of the free descriptors.
 _UNCHECKED_MAX = 16
+# For a free port, which all addresses of a listener share.
+_PORT_ATTEMPTS = 10
 _EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 _log = provoked_logger(__name__)
@@ -394,12 +396,9 @@ class RealNet:
             )
         except UnicodeError as error:
             raise _no_name(host) from error
-        sockets: list[_Socket] = []
+        rows = [(family, address) for family, _, _, _, address in dict.fromkeys(addresses)]
+        sockets = _bind_all(rows, port, buffers)
         try:
-            for family, _, _, _, address in dict.fromkeys(addresses):
-                bound = _bind(family, address, buffers)
-                if bound is not None:
-                    sockets.append(bound)
             if not sockets:
                 raise OSError(errno.EADDRNOTAVAIL, os.strerror(errno.EADDRNOTAVAIL))
             listener = RealListener(sockets, factory, tls)
@@ -449,6 +448,30 @@ class RealNet:
             return None
         sock = transport.get_extra_info("socket")
         return None if sock is None else RealFileSocket(sock.fileno())
+
+
+def _bind_all(
+    rows: Sequence[tuple[int, tuple[Any, ...]]], port: int, buffers: SocketBuffers
+) -> list[_Socket]:
+    """Return sockets bound to the addresses, all to the same port also if any is free."""
+    for attempt in range(_PORT_ATTEMPTS):
+        sockets: list[_Socket] = []
+        try:
+            for family, address in rows:
+                chosen = sockets[0].getsockname()[1] if sockets and not port else address[1]
+                bound = _bind(family, (address[0], chosen, *address[2:]), buffers)
+                if bound is not None:
+                    sockets.append(bound)
+        except OSError as error:
+            for bound in sockets:
+                bound.close()
+            # Another program may have the port in the other family.
+            is_taken = error.errno == errno.EADDRINUSE and not port and sockets
+            if not is_taken or attempt == _PORT_ATTEMPTS - 1:
+                raise
+        else:
+            return sockets
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _bind(family: int, address: tuple[object, ...], buffers: SocketBuffers) -> _Socket | None:

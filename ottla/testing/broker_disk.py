@@ -1,5 +1,7 @@
 """The files of one broker in a test: can be slow, and can lose everything that follows a kill."""
 
+import errno
+import os
 import time
 from collections.abc import Sequence
 
@@ -58,21 +60,28 @@ class BrokerFile(RealFile):
 class BrokerDisk(VolatileFileSystem):
     """The files of one broker from its start to its end; another start needs another one.
 
-    `delay_seconds` is added to each write and sync. After `kill` the broker's writes have no effect
-    and its locks are released, as if its process had ended at that moment.
+    `delay_seconds` is added to each write and sync. While `is_full`, writes fail. After `kill` the
+    broker's writes have no effect and its locks are released, as if its process had ended at that
+    moment.
     """
 
     def __init__(self, *, is_temporary: bool) -> None:
         self.is_temporary = is_temporary
         self._lock_type = VolatileLock if is_temporary else RealLock
         self.delay_seconds = 0.0
+        self.is_full = False
         self._is_alive = True
         self._locks: list[RealLock] = []
 
     def may_write(self) -> bool:
-        """Wait as long as the disk is slow; return False if the broker has been killed."""
+        """Wait as long as the disk is slow; return False if the broker has been killed.
+
+        Raises OSError while the disk is full.
+        """
         if self.delay_seconds and self._is_alive:
             time.sleep(self.delay_seconds)
+        if self.is_full and self._is_alive:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return self._is_alive
 
     def kill(self) -> None:

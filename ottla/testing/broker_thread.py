@@ -2,7 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from ottla.base.errors import OttlaError
 from ottla.server.coordination.tree import SharedTree
@@ -75,8 +76,31 @@ class BrokerThread:
         self._is_killed = True
         self.disk.kill()
         self.resume()
-        self._loop.call_soon_threadsafe(self._stop.set)
+        self._call(self._stop.set)
         self._join()
+
+    def run(self, work: Callable[[], object]) -> None:
+        """Run work on the broker's event loop, and return when it is done.
+
+        The work of a paused broker is done when it continues.
+        """
+        done = threading.Event()
+
+        def call() -> None:
+            try:
+                work()
+            finally:
+                done.set()
+
+        if self._call(call) and self._may_run.is_set():
+            done.wait(_PATIENCE_S)
+
+    def _call(self, work: Callable[[], object]) -> bool:
+        """Call a function on the loop; return False if the broker has ended by itself."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(work)
+            return True
+        return False
 
     def pause(self) -> None:
         """Block the broker's event loop, like SIGSTOP."""

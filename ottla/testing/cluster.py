@@ -20,8 +20,7 @@ from types import TracebackType
 
 from ottla.base.errors import OttlaError
 from ottla.base.files import FileSystem, RealFileSystem
-from ottla.client.admin import scram, topics
-from ottla.client.brokers import Brokers
+from ottla.client.admin import scram
 from ottla.cluster.options.option_tables import refuse_unknown_names
 from ottla.server.node import Node
 from ottla.testing.broker_disk import BrokerDisk
@@ -35,7 +34,10 @@ from ottla.testing.cluster_state import (
     wait_for_user,
     wait_until_introduced,
 )
+from ottla.testing.cluster_topics import ClusterTopics
+from ottla.testing.faults.client_faults import ClientFaults
 from ottla.testing.listeners import ClusterListeners
+from ottla.testing.option_values import OptionValue, option_texts
 from ottla.testing.secured import MECHANISM, ClientSettings, ClusterSecurity
 from ottla.testing.tree_thread import BrokerSessions, TreeThread
 from ottla.testing.volatile import VolatileFileSystem
@@ -48,13 +50,13 @@ TEST_OPTIONS: Mapping[str, str] = {
 }
 
 
-class Cluster:
+class Cluster(ClusterTopics):
     """A cluster of `brokers`, with ids from 1; a context manager, with and without `async`.
 
-    `options` are broker options by their Kafka names; `start` rejects unknown ones. `data` is a
-    directory that is kept. Without it the records are in a temporary directory that is never synced
-    and that `stop` removes. Methods may be called from any thread. `stop` is idempotent, and a
-    stopped cluster can be started again, on the same ports.
+    `options` are broker options by their Kafka names: texts, numbers and booleans. `start` rejects
+    unknown names. `data` is a directory that is kept. Without it the records are in a temporary
+    directory that is never synced and that `stop` removes. Methods may be called from any thread.
+    `stop` is idempotent, and a stopped cluster can be started again, on the same ports.
 
     `security` is `ssl`, `sasl_plaintext` or `sasl_ssl`: the first listener has that protocol, and
     `client_settings` returns the options that a client needs for it.
@@ -64,14 +66,15 @@ class Cluster:
         self,
         brokers: int = 1,
         *,
-        options: Mapping[str, str] | None = None,
+        options: Mapping[str, OptionValue] | None = None,
         data: str | Path | None = None,
         security: str | None = None,
     ) -> None:
         if brokers < 1:
             raise ValueError(f"a cluster has at least one broker, not {brokers}")
-        self._security = ClusterSecurity(security, options or {})
-        self.options = {**TEST_OPTIONS, **self._security.options(), **(options or {})}
+        texts = option_texts(options or {})
+        self._security = ClusterSecurity(security, texts)
+        self.options = {**TEST_OPTIONS, **self._security.options(), **texts}
         self.brokers = tuple(range(1, brokers + 1))
         self._is_temporary = data is None
         self.data = Path(tempfile.gettempdir() if data is None else data)
@@ -83,6 +86,8 @@ class Cluster:
         self._sessions: dict[int, BrokerSessions] = {}
         self._cluster_id = ""
         self._is_started = False
+        self.faults = ClientFaults(self)
+        """Faults that clients see: errors, latency, cut connections, a full disk, moved leaders."""
 
     @property
     def bootstrap(self) -> str:
@@ -267,6 +272,10 @@ class Cluster:
         self._refuse_unless_known(broker)
         self._sessions_of(broker).expire()
 
+    def threads(self) -> dict[int, BrokerThread]:
+        """Return the threads of the live brokers, by id."""
+        return dict(self._running)
+
     def slow_disk(self, broker: int, seconds: float) -> None:
         """Let each write and sync of a broker take `seconds` longer; 0 ends it.
 
@@ -277,29 +286,6 @@ class Cluster:
         self._thread_of(broker).disk.delay_seconds = seconds
 
     # -- topics and state -------------------------------------------------------------------------
-
-    def create_topic(
-        self,
-        name: str,
-        *,
-        partitions: int = 1,
-        replication_factor: int = 1,
-        config: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create a topic; raises ApiError if it exists or its name or configuration is invalid."""
-        with self.admin() as brokers:
-            topics.create_topic(
-                brokers,
-                name,
-                partitions=partitions,
-                replication_factor=replication_factor,
-                config=config,
-            )
-
-    def topics(self) -> list[str]:
-        """Return the names of the topics, without internal ones."""
-        with self.admin() as brokers:
-            return [row.name for row in topics.list_topics(brokers) if not row.is_internal]
 
     def leader(self, topic: str, partition: int = 0, *, timeout_seconds: float = 30.0) -> int:
         """Return the broker that leads a partition, according to a live broker; waits for one.
@@ -326,12 +312,10 @@ class Cluster:
             timeout_seconds,
         )
 
-    def admin(self) -> Brokers:
-        """Return a new client for the functions of `ottla.client.admin`; close it after use.
-
-        It has no credentials: it uses a listener without security, if there is one.
-        """
-        return Brokers(self.bootstrap_of(self._listeners.plain))
+    @property
+    def plain_bootstrap(self) -> str:
+        """The addresses of a listener without security, if there is one; of the first otherwise."""
+        return self.bootstrap_of(self._listeners.plain)
 
     def __enter__(self) -> "Cluster":
         """Start the cluster."""
@@ -414,6 +398,7 @@ class Cluster:
                 continue
             self._running[number] = thread
             self._listeners.started(number, thread.node.endpoints)
+            self.faults.started(number, thread)
         if failure is not None:
             raise failure
 

@@ -55,11 +55,15 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Environment:
-    """The inputs of a plan besides the request."""
+    """The inputs of a plan besides the request.
+
+    `ignores_case`: a log directory is on a disk on which `A` and `a` are one folder.
+    """
 
     image: ClusterImage
     options: Snapshot
     rng: Rng
+    ignores_case: bool = False
 
 
 class NewTopic(NamedTuple):
@@ -110,7 +114,7 @@ def place_topic(request: TopicRequest, existing: names.TopicNames, now: Environm
 
     `existing` contains the names that are in use, including topics that are being deleted.
     """
-    _check_name(request.name, existing)
+    _check_name(request.name, existing, ignores_case=now.ignores_case)
     configs.check_topic(request.config, now.options)
     return Placement(0, _assignment(request, now), now.image.brokers)
 
@@ -124,7 +128,7 @@ def new_topic(
     return NewTopic(topic, config, encode_topic(topic))
 
 
-def _check_name(name: str, existing: names.TopicNames) -> None:
+def _check_name(name: str, existing: names.TopicNames, *, ignores_case: bool) -> None:
     names.validate_topic_name(name)
     if name == RESERVED_NAME:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"The topic name {name} is reserved.")
@@ -136,6 +140,13 @@ def _check_name(name: str, existing: names.TopicNames) -> None:
             ErrorCode.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' differs from the existing topic '{other}' only in '.' and '_', "
             f"which metrics cannot distinguish",
+        )
+    other = existing.same_folder(name) if ignores_case else None
+    if other is not None:
+        raise ApiError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' differs from the existing topic '{other}' only in case, which the "
+            f"disk of the log directory ignores",
         )
 
 

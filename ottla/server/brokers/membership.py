@@ -158,6 +158,7 @@ class BrokerMembership:
                 environment.files, environment.replicas.directories.directories()
             ),
             on_deposed=lambda error: self.on_deposed(error),
+            ignores_case=environment.replicas.directories.ignores_case,
         )
         controller = Controller(self._session, self._registered, dependencies)
         controller.on_new_session.append(self._registration_lost)
@@ -172,9 +173,12 @@ class BrokerMembership:
     async def join(self) -> None:
         """Register and become a candidate for the controller's role.
 
-        Raises ConfigError if the id or one of the addresses belongs to another broker.
+        Raises ConfigError if the id or one of the addresses belongs to another broker, or if two
+        topics of this broker would be in one folder.
         """
         await registration.refuse_shared_addresses(self._session, self._registered)
+        if self._environment.replicas.directories.ignores_case:
+            await registration.refuse_shared_folders(self._session, self._environment.node_id)
         self._environment.replicas.on_directory_offline.append(self._directory_failed)
         await self.controller.start()
 

@@ -19,7 +19,8 @@ connection, except for ApiVersions (KIP-511).
 import asyncio
 import inspect
 import struct
-from collections.abc import Callable, Coroutine, Iterable
+import sys
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -75,6 +76,7 @@ class ApiRoute:
 
     __slots__ = (
         "answer",
+        "copy",
         "cost",
         "decode",
         "encode",
@@ -126,6 +128,8 @@ class ApiRoute:
             self.handle = after_first_metadata(self.handle)
         # The variant that answers requests of clients without quotas, set by the dispatcher.
         self.answer: Answer
+        # Copies the frame of a request whose handler is a task.
+        self.copy: Callable[[memoryview], Buffer] = bytes
         self.response: type[Any] = api.response
         # The fields that this version has.
         self.fields = {field.name for field in api.response.FIELDS if field.is_in(version)}
@@ -179,6 +183,15 @@ class ApiRoute:
         return response
 
 
+# Returns the function that handles the requests of a route in place of its handler; None for none.
+WrapHandler = Callable[[ApiRoute], Callable[[RequestContext, Any], Awaitable[Any]] | None]
+
+
+def _writable_copy(frame: memoryview) -> memoryview:
+    """Return a copy in which handlers may patch batches, as in the frame itself."""
+    return memoryview(bytearray(frame))
+
+
 # Answers a request in a frame, whose body begins at a position; the request, if it is decoded.
 Answer = Callable[[ApiRoute, RequestContext, memoryview, int, Any], None]
 
@@ -217,6 +230,7 @@ class Dispatcher:
         # None while no client can have a quota.
         self._quotas: ClientQuotas | None = None
         self._authorizer: Authorizer | None = None
+        self._wrap: WrapHandler | None = None
 
     def authorize_by(self, authorizer: "Authorizer") -> None:
         """Check every request from now on; call this before the first one."""
@@ -232,6 +246,14 @@ class Dispatcher:
 
         quotas.on_change.append(changed)
         changed(quotas.book.limits_clients())
+
+    def wrap_handlers(self, wrap: WrapHandler | None) -> None:
+        """Let the functions that `wrap` returns handle requests, as tasks; None ends that.
+
+        Tests of clients use it to inject faults. All routes are created again.
+        """
+        self._wrap = wrap
+        self._routes.clear()
 
     def routes(self) -> Iterable[ApiRoute]:
         """Return the APIs and versions that have been requested, with their counters."""
@@ -409,6 +431,10 @@ class Dispatcher:
         route = self._routes[key << 16 | version] = ApiRoute(
             row, version, self._broker, probe, self._authorizer
         )
+        handle = None if self._wrap is None else self._wrap(route)
+        if handle is not None:
+            route.handle, route.is_async, route.copy = handle, True, _writable_copy
+            route.shortcut, route.large_bytes = None, sys.maxsize
         if route.is_async:
             route.answer = self._answer_async
         else:
@@ -435,7 +461,7 @@ class Dispatcher:
         self, route: ApiRoute, context: RequestContext, frame: memoryview, position: int, _: Any
     ) -> None:
         """Run the handler as a task, with a request that does not refer to the frame."""
-        request, _ = route.decode(bytes(frame), position)
+        request, _ = route.decode(route.copy(frame), position)
         self._spawn(route, context, len(frame), self._supervise(route, context, request))
 
     def _answer_large(

@@ -33,6 +33,7 @@ from ottla.storage.directories.log_directory import (
     LogDirectory,
     Owner,
     directory_name,
+    ignores_case,
     lock_directory,
 )
 from ottla.storage.directories.moves import LogMoves, Placement
@@ -113,6 +114,7 @@ class LogDirectories:
             for path in dict.fromkeys(map(os.path.abspath, paths)):
                 lock = lock_directory(files, path)
                 directory = LogDirectory(path, ports._replace(log_directory=path), lock)
+                directory.ignores_case = ignores_case(files, path)
                 undo.callback(directory.release)
                 directories._directories.append(directory)
             failures.directories = directories._directories
@@ -184,7 +186,8 @@ class LogDirectories:
         """Create a log in the directory with the fewest; return an existing log unchanged.
 
         A log without a topic id (lost, or older than KIP-516) gets this one. Raises
-        INCONSISTENT_TOPIC_ID for a log of an earlier topic with that name, or StorageError.
+        INCONSISTENT_TOPIC_ID for a log of an earlier topic with that name, KAFKA_STORAGE_ERROR for
+        a log whose folder belongs to another topic on a disk that ignores case, or StorageError.
         """
         key = (topic, partition)
         existing = self._logs.get(key)
@@ -249,6 +252,11 @@ class LogDirectories:
         for directory in self._failures.online():
             with self._failures.disk(directory):
                 await directory.settle_deletions_in_background()
+
+    @property
+    def ignores_case(self) -> bool:
+        """True if a directory is on a disk on which `A` and `a` are one folder."""
+        return any(directory.ignores_case for directory in self._directories)
 
     @property
     def has_failed_directory(self) -> bool:

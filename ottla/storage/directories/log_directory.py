@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ottla.base import uuids
 from ottla.base.clock import steady_ms
-from ottla.base.errors import ConfigError, StorageError
+from ottla.base.errors import ApiError, ConfigError, ErrorCode, StorageError
 from ottla.base.files import (
     FileSystem,
     Lock,
@@ -96,6 +96,14 @@ def lock_directory(files: FileSystem, path: str) -> Lock:
         raise StorageError(path, f"it cannot be used: {error.strerror or error}.") from error
 
 
+def ignores_case(files: FileSystem, path: str) -> bool:
+    """Return True if names in a locked directory that differ only in case are the same file.
+
+    On macOS and Windows most disks do that, on Linux folders of ext4 with `chattr +F`.
+    """
+    return files.exists(f"{path}/{checkpoints.LOCK_FILE.upper()}")
+
+
 def _keep_others_out(files: FileSystem, path: str) -> None:
     """Restrict a folder that is empty or has been a log directory; others may be the system's."""
     own = (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
@@ -174,6 +182,8 @@ class LogDirectory:
         self.checkpoints = DirectoryCheckpoints(dependencies.files, path, self.logs, self.futures)
         self.strays = StrayLogs(dependencies.files, path, dependencies.clock)
         self.failure: StorageError | None = None
+        # True if `A` and `a` are the same folder here.
+        self.ignores_case = False
         self._dependencies = dependencies
         self._files = dependencies.files
         self._lock = lock
@@ -317,9 +327,24 @@ class LogDirectory:
         return len(self.logs) + len(self.futures)
 
     def create(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
-        """Create a new, empty log."""
+        """Create a new, empty log.
+
+        Raises ApiError if the disk ignores case and the folder has the log of another topic.
+        """
+        if self.ignores_case and self._files.exists(self.file(directory_name(*key))):
+            self._refuse_folder_of_another(key)
         self.logs[key] = self._create(directory_name(*key), key, topic_id, config)
         return self.logs[key]
+
+    def _refuse_folder_of_another(self, key: TopicPartition) -> None:
+        folder = directory_name(*key).lower()
+        for other in self.logs:
+            if directory_name(*other).lower() == folder:
+                raise ApiError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{self.path} is on a disk that ignores case, and has {directory_name(*other)}:"
+                    f" {directory_name(*key)} would be in the same folder.",
+                )
 
     def create_future(self, key: TopicPartition, topic_id: bytes, config: LogConfig) -> Log:
         """Create an empty log that is to become a copy of one in another directory."""

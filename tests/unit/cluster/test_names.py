@@ -71,3 +71,14 @@ def test_search_takes_no_longer_among_many_topics() -> None:
         assert in_use.collision(f"other_{number}") is None
         in_use.add(f"other_{number}")
     assert time.thread_time() - begin < 1
+
+
+def test_names_that_differ_in_case_would_share_a_folder() -> None:
+    """The search for them is separate: only some disks ignore case."""
+    in_use = names.TopicNames(["Orders", "x"])
+    assert in_use.same_folder("orders") == "Orders"
+    assert in_use.same_folder("Orders") is None
+    assert in_use.collision("orders") is None
+    in_use.add("PAID")
+    assert in_use.same_folder("paid") == "PAID"
+    assert list(names.same_folders(["a", "b", "A", "c", "C"])) == [("A", "a"), ("C", "c")]

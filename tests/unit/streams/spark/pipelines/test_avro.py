@@ -40,7 +40,7 @@ def test_bad_values_have_a_reason() -> None:
 
 def test_values_are_read_with_their_own_schema() -> None:
     """Each value names the version of its schema; columns that the version lacks are null."""
-    registry = FakeSchemaRegistry()
+    registry = FakeSchemaRegistry("NONE")
     wider = {**_SCHEMA, "fields": [*_SCHEMA["fields"], {"name": "b", "type": "string"}]}
     values = [
         Serdes.avro(schema, registry=registry).of("t", is_key=False).to_bytes(row)

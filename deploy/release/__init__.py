@@ -1,0 +1,1 @@
+"""The program that builds and checks a release."""

@@ -1,0 +1,1 @@
+"""Faults that the clients of a test cluster see."""

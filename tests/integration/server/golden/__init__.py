@@ -1,0 +1,1 @@
+"""Data directories as each released version writes them, which later versions must open."""
