@@ -14,12 +14,10 @@ from typing import Any
 import pyarrow.dataset
 from pyspark.sql import DataFrame, SparkSession
 
-from ottla.base.errors import OttlaError
 from ottla.client.config.access import ClusterAccess
 from ottla.client.serdes.registry import Schema
 from ottla.streams.pipelines import Pipeline, check
 from ottla.streams.pipelines.problems import Problems
-from ottla.streams.serdes import Serdes
 from ottla.streams.spark.pipelines.frames import Frames
 from ottla.streams.spark.pipelines.run import RunSettings, start
 from ottla.testing import Cluster
@@ -323,7 +321,8 @@ class PipelineSinks:
     def mirror(self, oracle: Oracle) -> Cells:
         """Mirror some of the topics, and return the records of the copies."""
         for topic in _MIRRORED:
-            self._cluster.create_topic(f"{topic}-mirror", config=_LARGE)
+            partitions = PARTITIONS.get(topic, 1)
+            self._cluster.create_topic(f"{topic}-mirror", partitions=partitions, config=_LARGE)
         lines = [f"  s{n}: {{topic: {topic}}}" for n, topic in enumerate(_MIRRORED)]
         sinks = [
             f"  m{n}: {{from: s{n}, mirror: {topic}-mirror}}" for n, topic in enumerate(_MIRRORED)
@@ -333,11 +332,16 @@ class PipelineSinks:
         bootstrap = self._cluster.bootstrap
         return {
             topic: (
-                list(map(_content, read_with_librdkafka(bootstrap, f"{topic}-mirror"))),
-                list(map(_content, oracle[topic])),
+                [(row.partition, *_content(row)) for row in _copy(bootstrap, topic)],
+                [(row.partition, *_content(row)) for row in oracle[topic]],
             )
             for topic in _MIRRORED
         }
+
+
+def _copy(bootstrap: str, topic: str) -> list[Reading]:
+    """Return the records of a topic's mirror, in the order of its partitions."""
+    return read_with_librdkafka(bootstrap, f"{topic}-mirror", range(PARTITIONS.get(topic, 1)))
 
 
 def run(pipeline: Pipeline, spark: SparkSession, cluster: Cluster, checkpoint: Path) -> None:
@@ -345,25 +349,3 @@ def run(pipeline: Pipeline, spark: SparkSession, cluster: Cluster, checkpoint: P
     settings = RunSettings(cluster.bootstrap, str(checkpoint), once=True)
     with start(pipeline, spark, settings) as running:
         assert running.await_termination(timeout_s=240)
-
-
-def serdes(oracle: Oracle) -> Cells:
-    """Read values and write them again; values that a serde refuses are left out."""
-
-    def again(row: Reading) -> tuple[Any, ...]:
-        return tuple(_again(serde, row.value) for serde in (Serdes.bytes(), Serdes.string()))
-
-    def expected(row: Reading) -> tuple[Any, ...]:
-        return row.value, row.value if _is_text(row.value) else "refused"
-
-    return {
-        topic: ([again(row) for row in oracle[topic]], [expected(row) for row in oracle[topic]])
-        for topic in TOPICS
-    }
-
-
-def _again(serde: Any, value: bytes | None) -> Any:
-    try:
-        return serde.to_bytes(serde.from_bytes(value))
-    except (OttlaError, ValueError):
-        return "refused"

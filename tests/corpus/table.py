@@ -155,8 +155,8 @@ SPARK_WRITERS = (
     Row("pipeline sink, topic", "time, key, value, headers"),
     Row("pipeline sink, files", "all columns of Parquet, in pyarrow"),
     Row("pipeline sink, jdbc", "partition, offset, time, key, value in Derby"),
-    Row("pipeline sink, mirror", "time, key, value, headers", _SOME_MIRRORS),
-    Row("serdes", "values as bytes and as texts"),
+    Row("pipeline sink, mirror", "partition, time, key, value, headers", _SOME_MIRRORS),
+    Row("serdes", "values as bytes, texts, JSON, Avro and Protobuf"),
 )
 ALL_ROWS = (*READERS, *SPARK_READERS, *WRITERS, *SPARK_WRITERS)
 

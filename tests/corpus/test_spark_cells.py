@@ -7,7 +7,8 @@ from pyspark.sql import SparkSession
 
 from ottla.testing import Cluster
 from tests.corpus.judges import Reading
-from tests.corpus.spark_cells import READS, Cells, PipelineSinks, serdes, spark_sink
+from tests.corpus.serde_cells import serdes
+from tests.corpus.spark_cells import READS, Cells, PipelineSinks, spark_sink
 from tests.corpus.table import SPARK_READERS, SPARK_WRITERS, cells
 from tests.spark.sessions import shared_session, shorten_starts
 

@@ -1,6 +1,7 @@
 """Values of a pipeline's sources that cannot be read, tombstones, and where a source starts."""
 
 import json
+import re
 import time
 from pathlib import Path
 from textwrap import dedent
@@ -65,8 +66,16 @@ def _run(
 ) -> PipelineRun:
     """Run a pipeline with these options of its source to the end of its topic."""
     broker.create_topic(target, partitions=1)
+    text = _PIPELINE.replace("OPTIONS", options).replace("TARGET", target)
+    return _start(text, target, spark, broker, path)
+
+
+def _start(text: str, target: str, spark: SparkSession, broker: Cluster, path: Path) -> PipelineRun:
+    """Run a pipeline to the end of its topics; its checkpoint is in a folder of the target's name."""
+    result = check(dedent(text))
+    assert result.pipeline is not None, list(map(str, result.problems))
     settings = RunSettings(broker.bootstrap, str(path / target), once=True)
-    with start(_pipeline(target, options), spark, settings) as run:
+    with start(result.pipeline, spark, settings) as run:
         assert run.await_termination(timeout_s=500)
     return run
 
@@ -95,6 +104,46 @@ def test_a_bad_record_ends_the_query_with_one_sentence(
     )
     with pytest.raises(QueryError, match=r"offset 2 cannot .*: it has no value \(a tombstone\);"):
         _run("bad-stones", "bad_records: skip, tombstones: fail", spark, filled, tmp_path)
+
+
+def test_a_bad_value_is_shortened_and_shown_as_bytes_if_it_is_no_text(
+    spark: SparkSession, filled: Cluster, tmp_path: Path
+) -> None:
+    """The sentence has one line, and says how long the value is."""
+    filled.create_topic("bad-long", partitions=1)
+    with RecordProducer(filled.bootstrap) as producer:
+        producer.send("bad-long", b"x" * 5000, partition=0)
+    for number, options, shown in (
+        (0, "start: {bad-in: {0: 5}}", ": 0xFF; correct the schema"),
+        (1, "start: earliest", f": {'x' * 200}… (5000 bytes); correct the schema"),
+    ):
+        text = _PIPELINE if number == 0 else _PIPELINE.replace("bad-in", "bad-long")
+        text = text.replace("OPTIONS", options).replace("TARGET", f"bad-shown-{number}")
+        with pytest.raises(QueryError, match=re.escape(shown)):
+            _start(text, f"bad-shown-{number}", spark, filled, tmp_path)
+
+
+def test_an_error_of_an_expression_names_the_records_of_its_batch(
+    spark: SparkSession, filled: Cluster, tmp_path: Path
+) -> None:
+    """Spark's error has the value; the partition and its offsets are those of the batch."""
+    filled.create_topic("cast-in", partitions=1)
+    text = """\
+        name: cast
+        sources: {rows: {topic: cast-in}}
+        steps: {numbers: {sql: "SELECT CAST(value AS INT) AS number, _offset FROM rows"}}
+        sinks: {out: {from: numbers, topic: cast-out, key: _offset}}
+        """
+    with RecordProducer(filled.bootstrap) as producer:
+        producer.send("cast-in", b"1", partition=0)
+        producer.flush()
+        _start(text, "cast-out", spark, filled, tmp_path)
+        producer.send("cast-in", b"2", partition=0)
+        producer.send("cast-in", b"three", partition=0)
+    with pytest.raises(QueryError) as failed:
+        _start(text, "cast-out", spark, filled, tmp_path)
+    assert "'three'" in str(failed.value)
+    assert str(failed.value).endswith("The batch has the records of cast-in-0 from offset 1 to 2.")
 
 
 def test_bad_records_are_counted_and_left_out(

@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 from pyspark.sql import SparkSession
@@ -14,9 +15,12 @@ from pyspark.sql import SparkSession
 from ottla.base.errors import ConfigError
 from ottla.client.admin.topics import delete_topic
 from ottla.client.arrow_table import read_table
+from ottla.client.config.access import ClusterAccess
 from ottla.client.raw.producer import RecordProducer
 from ottla.streams.pipelines import check
+from ottla.streams.spark.pipelines.progress import check_progress
 from ottla.streams.spark.pipelines.run import RunSettings, start
+from ottla.streams.spark.pipelines.sinks import SinkSettings
 from ottla.testing.cluster import Cluster
 from tests.spark.test_pipeline_files import url as url
 
@@ -73,6 +77,30 @@ def test_a_folder_belongs_to_one_checkpoint(
     (tmp_path / "c").rename(tmp_path / "moved")
     run(_source("owned"), f"files: {folder}", "moved")
     assert _numbers(spark, folder) == list(range(15))
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_a_table_of_files_belongs_to_one_checkpoint(
+    spark: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """Another checkpoint would write all rows again; needs no package of the format."""
+    text = f"""
+        name: table
+        settings: {{spark.jars: /jars/delta-spark.jar,/jars/iceberg-spark-runtime.jar}}
+        sources: {{rows: {{topic: any}}}}
+        sinks: {{out: {{from: rows, files: {tmp_path}/lake, format: {kind}}}}}
+        """
+    pipeline = check(dedent(text)).pipeline
+    assert pipeline is not None
+    sink = pipeline.sinks["out"]
+    first, other = (
+        SinkSettings(ClusterAccess("unused:1"), f"{tmp_path}/{name}", "", True)
+        for name in ("first", "other")
+    )
+    for _ in range(2):
+        assert check_progress(spark, sink, first).is_new
+    with pytest.raises(ConfigError, match=f"belongs to the checkpoint {tmp_path}/first. Another"):
+        check_progress(spark, sink, other)
 
 
 def test_a_folder_and_its_checkpoint_have_the_same_batches(

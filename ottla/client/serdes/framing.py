@@ -55,10 +55,12 @@ def write_indexes(indexes: Sequence[int]) -> bytes:
 
 
 def read_indexes(data: bytes, position: int) -> tuple[list[int], int]:
-    """Return the message indexes and the offset of the data; SerializationError if truncated."""
+    """Return the message indexes and the offset of the data; SerializationError if invalid."""
     count, position = _read_varint(data, position)
     if count == 0:
         return [0], position
+    if count < 0:
+        raise SerializationError(f"the number of message indexes is {count}")
     results = []
     for _ in range(count):
         index, position = _read_varint(data, position)

@@ -2,17 +2,18 @@
 
 Values of classes are read by their type hints. Unknown fields are ignored, as the writer may be
 newer than the reader; a missing field or a value of another type is a SerializationError that names
-the field. NaN and infinities, which JSON does not have, are neither written nor read. Pydantic
+the field. Values are checked in the same way before they are written (`json_checks.py`). NaN and infinities, which JSON does not have, are neither written nor read. Pydantic
 models are read by pydantic, msgspec structs by `msgspec_json.py`.
 
-Not done: checks of the items of lists and dicts whose types are plain, and of unions of several
-types.
+Not done: when values are read, checks of the items of lists and dicts whose types are plain, and of
+unions of several types.
 """
 
 import dataclasses
 import functools
 import json
 import math
+import sys
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from typing import Any, NoReturn, TypeVar
 
 from ottla.client.doors import open_door
 from ottla.client.errors import SerializationError
+from ottla.client.serdes.json_checks import UnfitError, check_of, described
 from ottla.client.serdes.serde import Serde
 
 T = TypeVar("T")
@@ -48,14 +50,29 @@ def json_serde(kind: type[T] | None) -> Serde[T]:
     def read_checked(data: bytes) -> T:
         try:
             result: T = read(_load(data))
-        except _UnfitError as error:
-            text = str(error)
-            if text.startswith((".", "[")):
-                text = f"field {text.removeprefix('.')}"
+        except UnfitError as error:
+            text = error.sentence()
             raise SerializationError(f"the JSON does not fit {kind_name}: {text}") from None
         return result
 
-    return Serde(_write, read_checked, name, kind=kind)
+    return Serde(_checked_writer(kind, kind_name), read_checked, name, kind=kind)
+
+
+def _checked_writer(kind: Any, kind_name: str) -> Callable[[Any], bytes]:
+    """Return a function that writes values of a type, and raises SerializationError for others."""
+    check = check_of(kind)
+    if check is None:
+        return _write
+
+    def write_checked(value: Any) -> bytes:
+        try:
+            check(value)
+        except UnfitError as error:
+            text = error.sentence()
+            raise SerializationError(f"the value does not fit {kind_name}: {text}") from None
+        return _write(value)
+
+    return write_checked
 
 
 def writes_json(serde: Serde[Any]) -> bool:
@@ -68,6 +85,11 @@ def _load(data: bytes) -> Any:
         return _decoder()(data)
     except ValueError:
         return json.loads(data, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise SerializationError(f"the JSON {_TOO_DEEP}") from None
+
+
+_TOO_DEEP = f"is nested more deeply than Python's limit of {sys.getrecursionlimit()} calls allows"
 
 
 @functools.cache
@@ -105,6 +127,8 @@ def _write_model(value: Any) -> bytes:
 def _write(value: Any) -> bytes:
     try:
         text = _encode(value)
+    except RecursionError:
+        raise SerializationError(f"the value {_TOO_DEEP}") from None
     except ValueError:
         for path, number in _special_numbers(value, ""):
             whose = f"field {path}" if path else "the value"
@@ -153,10 +177,6 @@ def _same(value: Any) -> Any:
     return value
 
 
-class _UnfitError(ValueError):
-    """A value does not have the type of its hint; the text names the place."""
-
-
 @functools.cache
 def reader(kind: Any, *, is_checked: bool = False) -> Callable[[Any], Any]:
     """Return a function that creates a `kind` from plain values, such as values of JSON or Avro.
@@ -189,18 +209,10 @@ def _checked(read: Callable[[Any], Any], kind: Any) -> Callable[[Any], Any]:
 
     def read_checked(value: Any) -> Any:
         if not isinstance(value, accepted) or (is_number and isinstance(value, bool)):
-            raise _UnfitError(f"must be {kind.__name__}, not {_described(value)}")
+            raise UnfitError(f"must be {kind.__name__}, not {described(value)}")
         return read(value)
 
     return read_checked
-
-
-def _described(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
-
-
-_SHOWN_MAX = 40
 
 
 def _list_reader(item: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -209,8 +221,8 @@ def _list_reader(item: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             for entry in values:
                 results.append(item(entry))
-        except _UnfitError as error:
-            raise _at(f"[{len(results)}]", error) from None
+        except UnfitError as error:
+            raise error.below(f"[{len(results)}]") from None
         return results
 
     return list if item is _same else read
@@ -222,17 +234,11 @@ def _dict_reader(item: Callable[[Any], Any]) -> Callable[[Any], Any]:
         try:
             for key, entry in values.items():
                 results[key] = item(entry)
-        except _UnfitError as error:
-            raise _at(f".{key}", error) from None
+        except UnfitError as error:
+            raise error.below(f".{key}") from None
         return results
 
     return dict if item is _same else read
-
-
-def _at(place: str, error: _UnfitError) -> _UnfitError:
-    """Return an error that begins with a place."""
-    text = str(error)
-    return _UnfitError(f"{place}{text if text.startswith(('.', '[')) else f' {text}'}")
 
 
 def _class_reader(kind: Any, is_checked: bool) -> Callable[[Any], Any]:
@@ -277,14 +283,14 @@ def _dataclass_reader(kind: type, is_checked: bool) -> Callable[[Any], Any]:
                 readers[field_.name] = _or_none(inner) if field_.default is None else inner
         if is_checked and not needed <= fields.keys():
             missing = ", ".join(sorted(needed - fields.keys()))
-            raise _UnfitError(f"has no field {missing}")
+            raise UnfitError(f"has no field {missing}")
         known, name = {}, ""
         try:
             for name, value in fields.items():
                 if name in readers:
                     known[name] = readers[name](value)
-        except _UnfitError as error:
-            raise _at(f".{name}", error) from None
+        except UnfitError as error:
+            raise error.below(f".{name}") from None
         return kind(**known)
 
     return read

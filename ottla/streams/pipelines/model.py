@@ -98,6 +98,8 @@ class TopicSource(Source):
     bad_topic: Text | None = None
     """The dead-letter topic, if `bad_records` is topic."""
     reads_uncommitted: bool = False
+    fails_on_data_loss: bool = True
+    """True if the loss of unread records ends the query."""
 
 
 @dataclass(frozen=True, kw_only=True)

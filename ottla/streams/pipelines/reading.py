@@ -135,6 +135,7 @@ def _read_topics(name: str, fields: Fields) -> TopicSource | None:
         bad_topic=_bad_topic(fields),
         reads_uncommitted=fields.choice("isolation", ("committed", "uncommitted"), "committed")
         == "uncommitted",
+        fails_on_data_loss=fields.flag("fail_on_data_loss", True),
         is_static=fields.flag("static"),
         watermark=_watermark(fields),
     )

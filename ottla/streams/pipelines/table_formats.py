@@ -4,8 +4,9 @@ A package that is missing is refused before Spark starts, which takes seconds. S
 the format are added. The log of such a table has the number of each micro-batch, so that a batch
 that Spark repeats is written once.
 
-Not done: tests with a real table, because neither package is among the requirements; sources of
-these formats, which readers of files are not.
+Not done: tests with a real table: no release of either package is built for Spark 4.3, which the
+requirements have (delta-spark 4.4.0 has packages for Spark 4.1 and 4.2, iceberg-spark-runtime
+1.12.0 for Spark 4.1 at most); sources of these formats, which readers of files are not.
 """
 
 from collections.abc import Mapping

@@ -2,14 +2,18 @@
 
 Lives as long as the query, in Spark's planner process, and keeps its connections.
 
-Not done: a topic that is deleted and created again while the query does not run is noticed only
-while it has fewer records than were read: checkpoints have no topic ids, as those of Spark's Kafka
-connector.
+A topic that is deleted and created again has another id than the one beside the offsets, also if
+the query was stopped then. One batch ends at the beginning of the new topic, which is a loss of
+data, and the next one begins there.
+
+Not done: in a checkpoint of a version that stored no topic ids, a topic that was created again
+while the query was stopped is noticed only while it has fewer records than were read.
 """
 
 import math
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from pyspark.sql.streaming.datasource import (
@@ -19,16 +23,21 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxRows,
 )
 
+from ottla.client.admin.offsets import TopicPartition
 from ottla.streams.spark.connector.options import SparkOptions
 from ottla.streams.spark.connector.positions import Positions
 from ottla.streams.spark.connector.ranges import (
     JsonOffsets,
     OffsetRange,
     Offsets,
+    StoredOffsets,
+    TopicIds,
+    created_again,
     from_json,
     least,
     limit_offsets,
     to_json,
+    topic_ids_in,
 )
 from ottla.streams.spark.connector.shadow_group import ShadowGroup
 
@@ -101,7 +110,7 @@ class MicroBatches:
         """Return the starting offsets that the options specify."""
         positions = self._connected()
         starts = positions.starting(positions.partitions())
-        return to_json(starts | self._own_offsets(-1))
+        return to_json(starts | self._own_offsets(-1), positions.topic_ids)
 
     def default_limit(self) -> ReadLimit:
         """Return the limit of maxOffsetsPerTrigger and maxBytesPerTrigger."""
@@ -111,19 +120,23 @@ class MicroBatches:
             return ReadMaxRows(rows)
         return ReadAllAvailable() if max_bytes is None else ReadMaxBytes(max_bytes)
 
-    def latest(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
+    def latest(self, start: StoredOffsets, limit: ReadLimit) -> JsonOffsets:
         """Return the end of the next batch; `start` itself if there are no new records."""
         begin = from_json(start)
-        end = self._available(begin)
+        end, again = self._available(begin, topic_ids_in(start))
         # Spark plans the next batch, so the last one is complete.
         self._show(begin)
-        begin = self._beginning(begin, end)
-        if self._is_delayed(begin, end):
-            return to_json(from_json(start))
-        rows = self._allowed(begin, end, limit)
-        if rows is None:
-            return to_json(end)
-        return to_json(self._policy.limit(begin, end, rows, self._connected()))
+        known = self._beginning(begin, end)
+        if self._is_delayed(known, end):
+            return _unchanged(start)
+        rows = self._allowed(known, end, limit)
+        if rows is not None:
+            whole = {key: offset for key, offset in end.items() if key[0] in again}
+            end = self._policy.limit(known, end, rows, self._connected()) | whole
+        # Spark starts a batch if the JSON differs, if only by the ids.
+        if end == begin and not again:
+            return _unchanged(start)
+        return to_json(end, self._topic_ids)
 
     def _allowed(self, begin: Offsets, end: Offsets, limit: ReadLimit) -> int | None:
         """Return the maximum number of rows of a batch; None if there is no limit."""
@@ -156,15 +169,13 @@ class MicroBatches:
 
     def last_polled(self) -> JsonOffsets | None:
         """Return the offsets of the last poll; None before the first one."""
-        return to_json(self._latest) if self._latest else None
+        return to_json(self._latest, self._topic_ids) if self._latest else None
 
     def stop_at_present(self) -> None:
         """Store the current end offsets, at which the query stops."""
-        self._target = self._ask_latest()
+        self._target, _ = self._ask_latest({})
 
-    def ranges(
-        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
-    ) -> BatchRanges:
+    def ranges(self, start: StoredOffsets, end: StoredOffsets) -> BatchRanges:
         """Return the offset ranges of one micro-batch.
 
         Raises ApiError OFFSET_OUT_OF_RANGE if records are lost, unless failOnDataLoss is false.
@@ -175,7 +186,8 @@ class MicroBatches:
         missing = sorted(set(starts) - set(ends))
         if missing:
             self._connected().report_data_loss(f"{missing[0][0]}-{missing[0][1]} no longer exists.")
-        starts = self._held(self._beginning(starts, ends), ends)
+        starts = self._of_present_topics(self._beginning(starts, ends), ends, start, end)
+        starts = self._held(starts, ends)
         ranges = [OffsetRange(*key, starts[key], ends[key]) for key in sorted(ends)]
         for offset_range in ranges:
             if offset_range.size < 0:
@@ -183,14 +195,27 @@ class MicroBatches:
                     f"{offset_range.topic}-{offset_range.partition} ends at {offset_range.end}, but it was read up to "
                     f"{offset_range.start}: the topic was deleted and created again, or has lost records."
                 )
-        counts = {
-            topic: len(offsets) for topic, offsets in end.items() if topic != self._policy.own_topic
-        }
-        return BatchRanges(ranges + own, counts)
+        return BatchRanges(ranges + own, Counter(topic for topic, _ in ends))
 
-    def _own_range(
-        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
-    ) -> list[OffsetRange]:
+    def _of_present_topics(
+        self, starts: Offsets, ends: Offsets, start: StoredOffsets, end: StoredOffsets
+    ) -> Offsets:
+        """Return the starts, moved to the ends in topics that were created again since then."""
+        ids, positions = topic_ids_in(end), self._connected()
+        if ids and not positions.topic_ids:
+            # The first batch after a start was planned by an earlier run of the query.
+            positions.partitions()
+        again = created_again(topic_ids_in(start), ids) | created_again(ids, positions.topic_ids)
+        moved = {key: offset for key, offset in ends.items() if key[0] in again}
+        for key in sorted(moved):
+            if starts[key]:
+                positions.report_data_loss(
+                    f"{key[0]}-{key[1]} is a partition of another topic than before, but it was "
+                    f"read up to {starts[key]}: the topic was deleted and created again."
+                )
+        return starts | moved
+
+    def _own_range(self, start: StoredOffsets, end: StoredOffsets) -> list[OffsetRange]:
         topic = self._policy.own_topic
         if topic is None or topic not in end:
             return []
@@ -206,7 +231,7 @@ class MicroBatches:
         own = self._policy.own_topic
         return {key: offset for key, offset in offsets.items() if key[0] != own}
 
-    def show(self, end: Mapping[str, Mapping[str, int]]) -> None:
+    def show(self, end: StoredOffsets) -> None:
         """Show the progress at once if a group is named; the checkpoint holds the progress itself."""
         self._show(from_json(end), at_once=True)
 
@@ -256,31 +281,39 @@ class MicroBatches:
         new = [key for key in end if key not in begin]
         return begin | self._connected().earliest(new) if new else begin
 
-    def _available(self, begin: Offsets) -> Offsets:
+    def _available(self, begin: Offsets, ids: TopicIds) -> tuple[Offsets, frozenset[str]]:
+        """Return the ends, and the topics that have other ids than those of the last batch."""
         if self._target is not None:
+            again = created_again(ids, self._topic_ids)
             # AvailableNow: ignore records since then, but never end before the checkpoint's
             # offsets, unless the partition has lost them.
             ahead = [key for key, offset in self._target.items() if begin.get(key, 0) > offset]
             ends = self._connected().latest(ahead) if ahead else {}
             lost = {key: end for key, end in ends.items() if end < begin[key]}
             target = {key: max(end, begin.get(key, 0)) for key, end in self._target.items()}
-            return target | lost
+            return target | lost | self._beginnings_of(again, target), again
         time.sleep(_IDLE_PAUSES_S[min(self._idle_polls, len(_IDLE_PAUSES_S) - 1)])
-        end = self._ask_latest()
+        end, again = self._ask_latest(ids)
         self._idle_polls = self._idle_polls + 1 if end == begin else 0
-        return end
+        return end, again
 
-    def _ask_latest(self) -> Offsets:
+    def _ask_latest(self, ids: TopicIds) -> tuple[Offsets, frozenset[str]]:
+        """Return the end offsets, and the topics that have other ids than `ids` or, without one,
+        than at the last poll.
+        """
         positions = self._connected()
         partitions = positions.partitions()
-        new = [key for key in partitions if self._is_created_again(key[0])]
+        again = created_again({**self._topic_ids, **ids}, positions.topic_ids)
         self._topic_ids = dict(positions.topic_ids)
-        # The offsets of the former topic say nothing about a new one, even if it has them, too: one
-        # batch ends before its first record, which is a loss of data, and the next begins there.
-        ends = positions.latest(partitions) | (positions.earliest(new) if new else {})
+        ends = positions.latest(partitions) | self._beginnings_of(again, partitions)
         self._latest = ends | self._own_offsets()
-        return self._latest
+        return self._latest, again
 
-    def _is_created_again(self, topic: str) -> bool:
-        topic_id = self._connected().topic_ids.get(topic)
-        return self._topic_ids.get(topic, topic_id) != topic_id
+    def _beginnings_of(self, topics: frozenset[str], keys: Iterable[TopicPartition]) -> Offsets:
+        """Return the first offsets of the partitions of some topics."""
+        chosen = [key for key in keys if key[0] in topics]
+        return self._connected().earliest(chosen) if chosen else {}
+
+
+def _unchanged(start: StoredOffsets) -> JsonOffsets:
+    return {topic: dict(offsets) for topic, offsets in start.items()}

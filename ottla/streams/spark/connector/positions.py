@@ -218,7 +218,10 @@ class Positions:
     def report_data_loss(self, reason: str) -> None:
         """Raise ApiError OFFSET_OUT_OF_RANGE unless failOnDataLoss is false."""
         if self._options.get("failOnDataLoss", True):
-            advice = "Set the option failOnDataLoss=false to read the records that are left."
+            advice = (
+                "Set the option failOnDataLoss=false (in a pipeline fail_on_data_loss: false of the "
+                "source) to read the records that are left."
+            )
             if self._options.use is Use.STREAM_READ:
                 advice += " Or start again with another checkpointLocation and startingOffsets."
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{reason} {advice}")

@@ -1,19 +1,28 @@
 """The offset ranges that a batch reads: limits, splits, and the JSON form in Spark's checkpoint.
 
 Pure functions from offsets to offsets. The JSON has the format of Spark's Kafka connector,
-{"topic": {"0": 23}}. Limits follow its KafkaOffsetReader: each partition gets a share in proportion
-to its new records.
+{"topic": {"0": 23}}, and the ids of the topics under a key that no topic has: "@topic_ids". Other
+keys with @ are ignored, as Spark ignores unknown keys of its own files. Limits follow Spark's
+KafkaOffsetReader: each partition gets a share in proportion to its new records.
 """
 
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from ottla.base.uuids import ZERO_UUID, parse_uuid, uuid_text
 from ottla.client.admin.offsets import TopicPartition
 
 Offsets = dict[TopicPartition, int]
-JsonOffsets = dict[str, dict[str, int]]
+TopicIds = Mapping[str, bytes]
+JsonOffsets = dict[str, dict[str, Any]]
+StoredOffsets = Mapping[str, Mapping[str, Any]]
+"""Offsets in JSON, as Spark passes them from its checkpoint."""
+
+_NO_TOPIC = "@"
+_TOPIC_IDS = "@topic_ids"
 
 
 @dataclass(frozen=True)
@@ -31,21 +40,42 @@ class OffsetRange:
         return self.end - self.start
 
 
-def to_json(offsets: Mapping[TopicPartition, int]) -> JsonOffsets:
-    """Return the offsets by topic and partition, in a fixed order."""
+def to_json(
+    offsets: Mapping[TopicPartition, int], topic_ids: TopicIds | None = None
+) -> JsonOffsets:
+    """Return the offsets by topic and partition, and the known ids of these topics, in a fixed
+    order.
+    """
     results: JsonOffsets = {}
     for (topic, partition), offset in sorted(offsets.items()):
         results.setdefault(topic, {})[str(partition)] = offset
-    return results
+    # Brokers that are older than topic ids return zeros.
+    known = {topic: (topic_ids or {}).get(topic, ZERO_UUID) for topic in results}
+    ids = {topic: uuid_text(known[topic]) for topic in known if known[topic] != ZERO_UUID}
+    return results | {_TOPIC_IDS: ids} if ids else results
 
 
-def from_json(offsets: Mapping[str, Mapping[str, int]]) -> Offsets:
+def from_json(offsets: StoredOffsets) -> Offsets:
     """Return the offsets that `to_json` encoded."""
     return {
         (topic, int(partition)): offset
         for topic, partitions in offsets.items()
         for partition, offset in partitions.items()
+        if not topic.startswith(_NO_TOPIC)
     }
+
+
+def topic_ids_in(offsets: StoredOffsets) -> dict[str, bytes]:
+    """Return the topic ids that `to_json` encoded; empty for offsets of earlier versions."""
+    return {topic: parse_uuid(text) for topic, text in offsets.get(_TOPIC_IDS, {}).items()}
+
+
+def created_again(former: TopicIds, current: TopicIds) -> frozenset[str]:
+    """Return the topics that have another id than before: offsets of the former topic say nothing
+    about them.
+    """
+    shared = former.keys() & current.keys()
+    return frozenset(topic for topic in shared if former[topic] != current[topic])
 
 
 def least(*limits: int | None) -> int | None:

@@ -7,7 +7,7 @@ fetches its own range and returns Arrow batches. Columns and options are the sam
 Kafka connector.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -42,7 +42,7 @@ from ottla.streams.spark.connector.micro_batches import (
 )
 from ottla.streams.spark.connector.options import SparkOptions, Use
 from ottla.streams.spark.connector.positions import Positions
-from ottla.streams.spark.connector.ranges import JsonOffsets, OffsetRange, split
+from ottla.streams.spark.connector.ranges import JsonOffsets, OffsetRange, StoredOffsets, split
 from ottla.streams.spark.connector.sink import BatchSink, StreamSink, TaskWriter
 from ottla.streams.spark.connector.workers import freeze_objects_after_first_task
 from ottla.wire.records.columnar import ColumnDecoder
@@ -195,7 +195,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the limit that the options specify."""
         return self.batches.default_limit()
 
-    def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
+    def latestOffset(self, start: StoredOffsets, limit: ReadLimit) -> JsonOffsets:
         """Return the end of the next batch; `start` itself if there are no new records."""
         return self.batches.latest(start, limit)
 
@@ -207,9 +207,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Store the current end offsets, at which the query stops."""
         self.batches.stop_at_present()
 
-    def partitions(
-        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
-    ) -> Sequence[InputPartition]:
+    def partitions(self, start: StoredOffsets, end: StoredOffsets) -> Sequence[InputPartition]:
         """Return the tasks of one micro-batch."""
         return self._task_reader.tasks(self.batches.ranges(start, end))
 
@@ -217,7 +215,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Yield the records of a task."""
         return self._task_reader.read(partition)
 
-    def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
+    def commit(self, end: StoredOffsets) -> None:
         """Show the progress if a group is named; the checkpoint holds the progress itself."""
         self.batches.show(end)
 

@@ -225,6 +225,8 @@ def topic_options(source: TopicSource, access: ClusterAccess, group: str) -> dic
             options["maxOffsetsPerTrigger"] = str(source.max_records)
     if source.headers:
         options["includeHeaders"] = "true"
+    if not source.fails_on_data_loss:
+        options["failOnDataLoss"] = "false"
     level = "read_uncommitted" if source.reads_uncommitted else "read_committed"
     return options | {"kafka.isolation.level": level}
 

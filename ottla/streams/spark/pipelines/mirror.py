@@ -46,7 +46,12 @@ from ottla.operations.mirror.targets import KEPT, cluster_id
 from ottla.operations.mirror.translation import Point
 from ottla.streams.pipelines.model import MirrorSink, TopicSource
 from ottla.streams.spark.connector.options import cluster_options, security_in
-from ottla.streams.spark.connector.ranges import JsonOffsets, Offsets, from_json
+from ottla.streams.spark.connector.ranges import (
+    JsonOffsets,
+    Offsets,
+    StoredOffsets,
+    from_json,
+)
 from ottla.streams.spark.connector.source import OttlaSource
 from ottla.streams.spark.pipelines.frames import topic_options
 from ottla.streams.spark.pipelines.sinks import access_of
@@ -227,7 +232,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._reader = reader
         self._notes = notes
 
-    def latestOffset(self, start: Mapping[str, Mapping[str, int]], limit: ReadLimit) -> JsonOffsets:
+    def latestOffset(self, start: StoredOffsets, limit: ReadLimit) -> JsonOffsets:
         """Return the end of the next batch; the batch that ended at `start` is written, which makes
         a point.
         """
@@ -257,9 +262,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         assert isinstance(self._reader, SupportsTriggerAvailableNow)
         self._reader.prepareForTriggerAvailableNow()
 
-    def partitions(
-        self, start: Mapping[str, Mapping[str, int]], end: Mapping[str, Mapping[str, int]]
-    ) -> Sequence[InputPartition]:
+    def partitions(self, start: StoredOffsets, end: StoredOffsets) -> Sequence[InputPartition]:
         """Delegate to the reader."""
         result: Sequence[InputPartition] = self._reader.partitions(dict(start), dict(end))
         return result
@@ -269,7 +272,7 @@ class MirrorReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         result: Iterator[pa.RecordBatch] = self._reader.read(partition)
         return result
 
-    def commit(self, end: Mapping[str, Mapping[str, int]]) -> None:
+    def commit(self, end: StoredOffsets) -> None:
         """Delegate to the reader."""
         self._reader.commit(dict(end))
 

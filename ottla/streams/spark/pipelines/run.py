@@ -41,10 +41,11 @@ from ottla.streams.spark.connector.ranges import Offsets
 from ottla.streams.spark.pipelines.frames import Frames
 from ottla.streams.spark.pipelines.jdbc import password
 from ottla.streams.spark.pipelines.mirror import Mirror, mirrored
-from ottla.streams.spark.pipelines.progress import check_progress
+from ottla.streams.spark.pipelines.progress import batch_in_progress, check_progress
 from ottla.streams.spark.pipelines.sinks import SinkSettings, access_of, prepare, start_sink
 from ottla.streams.spark.pipelines.source_values import BAD_RECORDS
 from ottla.streams.spark.query.failures import QueryError, explain, query_error
+from ottla.streams.spark.query.folders import HadoopFolder
 from ottla.streams.spark.query.reports import progress_of, total
 
 _POLL_S = 0.2
@@ -86,6 +87,8 @@ class SinkRun:
     start: Callable[[], StreamingQuery]
     """Starts the query, which resumes from its checkpoint."""
     mirror: Mirror | None = None
+    batch_in_progress: Callable[[], str] = str
+    """Returns a sentence with the records of the batch that failed."""
     rows: int = 0
     batches: int = 0
     bad_by_source: Counter[str] = field(default_factory=Counter)
@@ -202,7 +205,7 @@ class PipelineRun:
                 has_ended = False
             elif failure is not None:
                 self.stop()
-                raise QueryError(f"Sink {name}: {_explained(str(failure))}")
+                raise QueryError(f"Sink {name}: {_explained(running, str(failure))}")
         return has_ended
 
     def _translate(self) -> None:
@@ -218,10 +221,18 @@ class PipelineRun:
                 sink.query.stop()
 
 
-def _explained(text: str) -> str:
-    """Return the part of Spark's exception that users need, or the sentence about a bad record."""
+def _explained(running: SinkRun, text: str) -> str:
+    """Return the sentence about a bad record; otherwise the part of Spark's exception that users
+    need, and the records of the batch.
+    """
     bad = _BAD_RECORD.search(text)
-    return explain(text) if bad is None else bad[0]
+    if bad is not None:
+        return bad[0]
+    return "\n".join(filter(None, (explain(text), running.batch_in_progress())))
+
+
+def _place(spark: SparkSession, settings: SinkSettings, name: str) -> Callable[[], str]:
+    return lambda: batch_in_progress(HadoopFolder(spark, f"{settings.checkpoint}/{name}"))
 
 
 def check_deep(pipeline: Pipeline, spark: SparkSession, access: ClusterAccess) -> list[Problem]:
@@ -284,7 +295,7 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
             else:
                 frame, mirror = _frame(pipeline, spark, sink, settings, group), None
             begin = partial(start_sink, frame, sink, group, sink_settings)
-            run.sinks[name] = SinkRun(sink, begin, mirror)
+            run.sinks[name] = SinkRun(sink, begin, mirror, _place(spark, sink_settings, name))
         for source in pipeline.sources.values():
             if isinstance(source, TopicSource) and source.bad_topic is not None:
                 dead_letters = _dead_letters(source, source.bad_topic)
@@ -292,7 +303,8 @@ def start(pipeline: Pipeline, spark: SparkSession, settings: RunSettings) -> Pip
                 frames = Frames(spark, pipeline, settings.access, Problems(), group)
                 rejected = frames.rejected(source)
                 begin = partial(start_sink, rejected, dead_letters, group, sink_settings)
-                run.sinks[dead_letters.name] = SinkRun(dead_letters, begin)
+                place = _place(spark, sink_settings, dead_letters.name)
+                run.sinks[dead_letters.name] = SinkRun(dead_letters, begin, None, place)
     except BaseException:
         run.stop()
         raise

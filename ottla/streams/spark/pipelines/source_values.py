@@ -142,9 +142,15 @@ def _or_fail(condition: Column, text: Column) -> Column:
 def _sentence(source: TopicSource, reason: Column, remedy: str) -> Column:
     """Return the sentence with which a query fails for a record."""
     value = sql.col("value")
-    text = sql.hex(value) if source.avro is not None else value.cast("string")
-    # A sentence has one line.
-    shown = sql.regexp_replace(sql.substring(text, 1, _SHOWN_MAX), r"\s+", " ")
+    text, digits = value.cast("string"), sql.hex(value)
+    # A sentence has one line; bytes that are no text are hexadecimal.
+    one_line = sql.regexp_replace(text, r"[\s\p{Cntrl}]+", " ")
+    is_text = sql.is_valid_utf8(text) & sql.lit(source.avro is None)
+    written = sql.when(is_text, one_line).otherwise(sql.concat(sql.lit("0x"), digits))
+    length = sql.concat(sql.lit("… ("), sql.length("value").cast("string"), sql.lit(" bytes)"))
+    shown = sql.when(sql.length(written) <= _SHOWN_MAX, written).otherwise(
+        sql.concat(sql.substring(written, 1, _SHOWN_MAX), length)
+    )
     return sql.concat(
         sql.lit(f"source {source.name}: the value of "),
         sql.concat_ws("-", "topic", "partition"),

@@ -187,6 +187,13 @@ def test_message_indexes_are_decoded_as_encoded(indexes: list[int]) -> None:
     assert read_indexes(written + b"rest", 0) == (indexes, len(written))
 
 
+@pytest.mark.parametrize("data", [b"\1", b"", b"\4\2", b"\xff" * 6])
+def test_invalid_message_indexes_are_rejected(data: bytes) -> None:
+    """A negative number of indexes would read any bytes as an empty message."""
+    with pytest.raises(SerializationError, match="message indexes"):
+        read_indexes(data, 0)
+
+
 @pytest.mark.parametrize(
     ("schema", "value"),
     [(USER, {"name": "ann", "age": 3, "tags": ["x"]}), ("string", "text"), ("bytes", b"\0\1")],

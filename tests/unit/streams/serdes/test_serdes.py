@@ -115,6 +115,17 @@ def test_json_reads_nested_dataclasses() -> None:
     assert serde.deserialize(b'{"name":"c","later":1}') == Place("c")
 
 
+def test_json_that_is_nested_too_deeply_is_rejected() -> None:
+    """An exception handler then decides about the record; a RecursionError would end the task."""
+    with pytest.raises(SerializationError, match="the JSON is nested more deeply than"):
+        Serdes.json().deserialize(b"[" * 5000 + b"]" * 5000)
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    with pytest.raises(SerializationError, match="the value is nested more deeply than"):
+        Serdes.json().serialize(nested)
+
+
 def test_json_rejects_values_without_a_json_form() -> None:
     """The error suggests another serde."""
     with pytest.raises(TypeError, match="use a serde"):
@@ -172,6 +183,80 @@ def test_json_fields_of_a_dataclass_that_fit() -> None:
     serde = Serdes.json(Visit)
     text = b'{"at":1,"size":2,"place":null,"note":null,"rest":[1]}'
     assert serde.deserialize(text) == Visit(1, 2, None, {}, None, [1])  # type: ignore[arg-type]
+
+
+@dataclass
+class Stay:
+    """A stay, with types of every kind."""
+
+    visit: Visit
+    days: list[int] = field(default_factory=list)
+    prices: dict[str, float] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    either: int | str = 0
+    guest: str | None = ""
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (Stay(Visit("x")), 'Stay: field visit.at must be int, not str "x"'),  # type: ignore[arg-type]
+        (Stay(Visit(True)), "field visit.at must be int, not bool true"),
+        (Stay(Visit(None)), "field visit.at must be int, not NoneType null"),  # type: ignore[arg-type]
+        (
+            Stay(Visit(1, place=Place("a", [Place(3)]))),
+            r"place.near\[0\].name must be str, not int",
+        ),  # type: ignore[arg-type]
+        (Stay(Place("a")), "field visit must be Visit, not Place"),  # type: ignore[arg-type]
+        (Stay(Visit(1), [1, "2"]), r"field days\[1\] must be int, not str"),  # type: ignore[list-item]
+        (Stay(Visit(1), 5), "field days must be list, not int 5"),  # type: ignore[arg-type]
+        (Stay(Visit(1), prices={"a": "b"}), "field prices.a must be float, not str"),  # type: ignore[dict-item]
+        (Stay(Visit(1), prices={1: 2.0}), "field prices.1 has a key that must be str"),  # type: ignore[dict-item]
+        (Stay(Visit(1), names=("a", 1)), r"field names\[1\] must be str"),  # type: ignore[arg-type]
+        (Stay(Visit(1), guest=1), "field guest must be str, not int 1"),  # type: ignore[arg-type]
+        ({"days": []}, "has no field visit"),
+        ({"visit": {"at": 1, "sise": 2}}, "field visit has the field sise, which Visit has not"),
+        ([], r"must be Stay, not list \[\]"),
+    ],
+)
+def test_a_value_that_does_not_fit_a_dataclass_is_not_written(value: Any, sentence: str) -> None:
+    """Otherwise every reader of the topic rejects the record."""
+    with pytest.raises(SerializationError, match=sentence):
+        Serdes.json(Stay).serialize(value)
+
+
+def test_a_dataclass_without_one_of_its_fields_is_not_written() -> None:
+    """The attribute was deleted."""
+    visit = Visit(1)
+    del visit.at
+    with pytest.raises(SerializationError, match="has no field at"):
+        Serdes.json(Visit).serialize(visit)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Stay(Visit(1), [1], {"a": 1}, ("b",), "c", None),
+        Stay(Visit(1, 2, Place("a", [Place("b")]), {"p": Place("c")}, None, 1)),  # type: ignore[arg-type]
+    ],
+)
+def test_values_that_fit_a_dataclass_are_written(value: Any) -> None:
+    """Whole numbers are also floats; fields without a type, and unions, are not checked."""
+    value.visit.rest = None
+    written = Serdes.json(Stay).serialize(value)
+    assert Serdes.json(Stay).deserialize(written) == value
+
+
+def test_a_dict_with_the_fields_of_a_dataclass_is_written() -> None:
+    """Fields with a default may be missing."""
+    assert Serdes.json(Stay).serialize({"visit": {"at": 1}}) == b'{"visit":{"at":1}}'
+
+
+def test_lists_and_numbers_are_checked_before_they_are_written() -> None:
+    """A serde may be of another type than a class."""
+    with pytest.raises(SerializationError, match=r"field \[1\] must be int, not str"):
+        Serdes.json(list[int]).serialize([1, "2"])  # type: ignore[list-item]
+    assert Serdes.json(dict[str, Any]).serialize({"a": 1}) == b'{"a":1}'
 
 
 @pytest.mark.parametrize(

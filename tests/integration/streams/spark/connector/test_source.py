@@ -18,6 +18,7 @@ from ottla.client.config.access import ClusterAccess
 from ottla.client.errors import NotReachable
 from ottla.streams.spark.connector import micro_batches, shadow_group
 from ottla.streams.spark.connector import source as source_module
+from ottla.streams.spark.connector.ranges import from_json, to_json, topic_ids_in
 from ottla.streams.spark.connector.source import BatchReader, OttlaSource, StreamReader
 from ottla.testing.cluster import Cluster
 from tests.integration.streams.spark.rows import EPOCH, struct, write
@@ -149,6 +150,11 @@ def stream(flights: Cluster) -> Iterator[Open]:
         reader.stop()
 
 
+def _named(offsets: Any) -> Any:
+    """Return the offsets by topic and partition, without the topic ids."""
+    return to_json(from_json(offsets))
+
+
 def _sizes(reader: StreamReader, start: Any, end: Any) -> dict[int, int]:
     ranges = [task.range for task in reader.partitions(start, end)]
     return {item.partition: item.size for item in ranges}
@@ -156,9 +162,9 @@ def _sizes(reader: StreamReader, start: Any, end: Any) -> dict[int, int]:
 
 def test_a_stream_starts_at_the_end_by_default(stream: Open) -> None:
     """The default of startingOffsets is latest, as in Spark's connector."""
-    assert stream().initialOffset() == {"flights": {"0": 20, "1": 10}}
+    assert _named(stream().initialOffset()) == {"flights": {"0": 20, "1": 10}}
     earliest = stream(startingOffsets="earliest")
-    assert earliest.initialOffset() == {"flights": {"0": 0, "1": 0}}
+    assert _named(earliest.initialOffset()) == {"flights": {"0": 0, "1": 0}}
 
 
 def test_a_stream_reads_new_records(stream: Open, flights: Cluster) -> None:
@@ -166,7 +172,7 @@ def test_a_stream_reads_new_records(stream: Open, flights: Cluster) -> None:
     reader = stream(startingOffsets="earliest")
     start = reader.initialOffset()
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert end == {"flights": {"0": 20, "1": 10}}
+    assert _named(end) == {"flights": {"0": 20, "1": 10}}
     assert _sizes(reader, start, end) == {0: 20, 1: 10}
     assert reader.latestOffset(end, ALL) == end
     write(flights, "flights", 1, 4, first=10)
@@ -207,7 +213,7 @@ def test_a_trigger_is_limited_by_bytes(stream: Open) -> None:
         reader = stream(startingOffsets=everything, **options)
         start = reader.initialOffset()
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
-        assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
+        assert _named(reader.latestOffset(start, ALL)) == {"flights": {"0": 20, "1": 10}}
         received[name] = tuple(_sizes(reader, start, end).values())
     assert stream(maxBytesPerTrigger="1").getDefaultReadLimit() == ReadMaxBytes(1)
     assert (received["all"], received["one"]) == ((20, 10), (1, 1))
@@ -221,21 +227,21 @@ def test_a_trigger_waits_for_a_minimum(
     """The wait is at most maxTriggerDelay, and does not apply to the first and last batch."""
     reader = stream(startingOffsets="earliest", minOffsetsPerTrigger="5", maxTriggerDelay="10s")
     end = reader.latestOffset(reader.initialOffset(), ALL)
-    assert end == {"flights": {"0": 20, "1": 10}}
+    assert _named(end) == {"flights": {"0": 20, "1": 10}}
     write(flights, "flights", 1, 4, first=10)
     assert reader.latestOffset(end, ALL) == end
     write(flights, "flights", 0, 1, first=20)
     more = reader.latestOffset(end, ALL)
-    assert more == {"flights": {"0": 21, "1": 14}}
+    assert _named(more) == {"flights": {"0": 21, "1": 14}}
     write(flights, "flights", 0, 1, first=21)
     assert reader.latestOffset(more, ALL) == more
     batches = reader.batches
     monkeypatch.setattr(batches, "_triggered_at", batches._triggered_at - 10)
     last = reader.latestOffset(more, ALL)
-    assert last == {"flights": {"0": 22, "1": 14}}
+    assert _named(last) == {"flights": {"0": 22, "1": 14}}
     write(flights, "flights", 0, 1, first=22)
     reader.prepareForTriggerAvailableNow()
-    assert reader.latestOffset(last, ALL) == {"flights": {"0": 23, "1": 14}}
+    assert _named(reader.latestOffset(last, ALL)) == {"flights": {"0": 23, "1": 14}}
 
 
 def test_unread_records_that_were_deleted_are_an_error(stream: Open, flights: Cluster) -> None:
@@ -292,7 +298,7 @@ def test_progress_that_cannot_be_committed_is_only_logged(
     reader = stream(startingOffsets="earliest", **{"group.id": "taken"})
     start = reader.initialOffset()
     for _ in range(3):
-        assert reader.latestOffset(start, ALL) == {"flights": {"0": 20, "1": 10}}
+        assert _named(reader.latestOffset(start, ALL)) == {"flights": {"0": 20, "1": 10}}
     consumer.close()
     (line,) = [record.getMessage() for record in caplog.records if "shadow" in record.name]
     assert "'taken'" in line
@@ -327,7 +333,7 @@ def test_available_now_ends_at_the_offsets_of_its_start(stream: Open, flights: C
     reader.prepareForTriggerAvailableNow()
     write(flights, "flights", 0, 5, first=20)
     end = reader.latestOffset(reader.initialOffset(), ALL)
-    assert end == {"flights": {"0": 20, "1": 10}}
+    assert _named(end) == {"flights": {"0": 20, "1": 10}}
     ahead = {"flights": {"0": 25, "1": 10}}
     assert reader.latestOffset(ahead, ALL) == ahead
 
@@ -341,7 +347,7 @@ def test_new_topics_and_partitions_are_read_from_their_beginning(
     flights.create_topic("fleets")
     write(flights, "fleets", 0, 6)
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
-    assert end == {"fleets": {"0": 6}, "flights": {"0": 20, "1": 10}}
+    assert _named(end) == {"fleets": {"0": 6}, "flights": {"0": 20, "1": 10}}
     assert _sizes(reader, start, end) == {0: 6}
 
 
@@ -375,13 +381,67 @@ def test_a_topic_that_is_created_again_is_read_from_its_beginning(
     assert strict.latestOffset(read, ALL) == lenient.latestOffset(read, ALL) == read
     _create_again(flights, 30)
     begin = strict.latestOffset(read, ALL)
-    assert begin == {"flights": {"0": 0, "1": 0}}
+    assert _named(begin) == {"flights": {"0": 0, "1": 0}}
     with pytest.raises(ApiError, match="it was read up to 20: the topic was deleted and created"):
         strict.partitions(read, begin)
     assert lenient.latestOffset(read, ALL) == begin
     assert lenient.partitions(read, begin) == []
     end = lenient.latestOffset(begin, ALL)
     assert _sizes(lenient, begin, end) == {0: 30}
+
+
+@pytest.mark.parametrize("is_available_now", [False, True])
+def test_a_topic_that_is_created_again_while_the_query_is_stopped(
+    stream: Open, flights: Cluster, is_available_now: bool
+) -> None:
+    """The checkpoint has the topic's id: the new topic is read from its beginning, or the query
+    fails with a remedy.
+    """
+    stopped = stream(startingOffsets="earliest")
+    read = stopped.latestOffset(stopped.initialOffset(), ALL)
+    stopped.stop()
+    _create_again(flights, 30)
+    strict, lenient = stream(), stream(failOnDataLoss="false", maxOffsetsPerTrigger="100")
+    for reader in (strict, lenient) if is_available_now else ():
+        reader.prepareForTriggerAvailableNow()
+    begin = strict.latestOffset(read, ALL)
+    with pytest.raises(ApiError, match=r"read up to 20: the topic was .* created again") as caught:
+        strict.partitions(read, begin)
+    assert "failOnDataLoss=false" in str(caught.value)
+    assert lenient.latestOffset(read, ReadMaxRows(100)) == begin
+    assert lenient.partitions(read, begin) == []
+    end = lenient.latestOffset(begin, ReadMaxRows(100))
+    assert _sizes(lenient, begin, end) == {0: 30}
+    assert lenient.latestOffset(end, ReadMaxRows(100)) == end
+
+
+def test_a_planned_batch_of_a_topic_that_was_created_again_reads_nothing(
+    stream: Open, flights: Cluster
+) -> None:
+    """Spark repeats the last batch after a restart: the new topic has other records there."""
+    stopped = stream(startingOffsets="earliest")
+    start = stopped.initialOffset()
+    middle = to_json({("flights", 0): 5, ("flights", 1): 5}, topic_ids_in(start))
+    end = stopped.latestOffset(start, ALL)
+    stopped.stop()
+    _create_again(flights, 30)
+    with pytest.raises(ApiError, match="read up to 5: the topic was deleted and created again"):
+        stream().partitions(middle, end)
+    lenient = stream(failOnDataLoss="false")
+    assert lenient.partitions(middle, end) == []
+    begin = lenient.latestOffset(end, ALL)
+    assert _named(begin) == {"flights": {"0": 0, "1": 0}}
+    assert topic_ids_in(begin) != topic_ids_in(end)
+
+
+def test_a_checkpoint_without_topic_ids_is_continued(stream: Open, flights: Cluster) -> None:
+    """Offsets of earlier versions have no ids; they are added with the next records."""
+    reader, former = stream(), {"flights": {"0": 18, "1": 10}, "@later": {"flights": "any"}}
+    end = reader.latestOffset(former, ALL)
+    assert _sizes(reader, former, end) == {0: 2}
+    assert set(topic_ids_in(end)) == {"flights"}
+    idle = {"flights": {"0": 20, "1": 10}}
+    assert reader.latestOffset(idle, ALL) == idle
 
 
 def test_available_now_notices_a_topic_that_was_created_again(
@@ -393,7 +453,7 @@ def test_available_now_notices_a_topic_that_was_created_again(
     reader.prepareForTriggerAvailableNow()
     read = {"flights": {"0": 20, "1": 10}}
     end = reader.latestOffset(read, ALL)
-    assert end == {"flights": {"0": 5, "1": 0}}
+    assert _named(end) == {"flights": {"0": 5, "1": 0}}
     with pytest.raises(ApiError, match="deleted and created again"):
         reader.partitions(read, end)
 

@@ -5,7 +5,7 @@ from typing import Any
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
 from ottla.streams.spark.connector.options import SparkOptions, Use
-from ottla.streams.spark.connector.ranges import OffsetRange
+from ottla.streams.spark.connector.ranges import OffsetRange, from_json, to_json
 from ottla.streams.spark.stages.topology_source import SourceSettings, bundle, topology_reader
 from ottla.testing.cluster import Cluster
 from tests.integration.streams.spark.rows import write
@@ -49,7 +49,8 @@ def test_a_stream_does_not_overtake_a_table_in_a_backlog(ottla_cluster: Cluster)
         if end == position:
             break
         position = end
-        seen.append({topic: sum(offsets.values()) for topic, offsets in end.items()})
+        offsets = to_json(from_json(end))
+        seen.append({topic: sum(partitions.values()) for topic, partitions in offsets.items()})
     reader.stop()
     assert seen[-1] == {"stream": 200, "table": 650}
     assert len(seen) < 10

@@ -30,6 +30,14 @@ class _Query:
         """Do nothing: it has ended."""
 
 
+def test_a_failure_names_the_records_of_its_batch() -> None:
+    """An expression and most sinks do not say which record they reject."""
+    run, _ = _run("[CAST_INVALID_INPUT] The value 'x' cannot be cast.")
+    run.sinks["out"].batch_in_progress = lambda: "The batch has the records of a-0."
+    with pytest.raises(QueryError, match=r"'x' cannot be cast.\nThe batch has the records of a-0."):
+        run.await_termination(timeout_s=10)
+
+
 def _run(*failures: str | None) -> tuple[PipelineRun, list[str | None]]:
     """Return a pipeline whose sink ends with one result after the other, and those left."""
     left = list(failures)
