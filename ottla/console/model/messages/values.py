@@ -32,12 +32,12 @@ class BrowseRequest:
     """Records to read.
 
     `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP, which
-    excludes older records; `until_ms` excludes records from this time on. `positions` (partition, offset) continues an
-    earlier result and replaces `seek`. Values in a schema registry's wire format are shown and
-    compared as JSON if `decodes_schemas`. `where` is a text of the language of filters
-    (docs/search.md), and `conditions` are the same as objects: all must match. At most `limit`
-    records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the time of
-    the call).
+    excludes older records; `until_ms` excludes records from this time on. `positions` (partition,
+    offset) continues an earlier result and replaces `seek`. Values in a schema registry's wire
+    format are shown and compared as JSON if `decodes_schemas`. `where` is a text of the language of
+    filters (docs/search.md), and `conditions` are the same as objects: all must match. At most
+    `limit` records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the
+    time of the call).
     """
 
     topic: str
