@@ -174,7 +174,7 @@ class _Bounds:
         if position == "latest":
             return self._latest
         if isinstance(position, datetime):
-            offsets = self._list(int(position.timestamp() * 1000))
+            offsets = self._list(round(position.timestamp() * 1000))
             # All records are older: the end.
             return {key: self._latest[key] if at < 0 else at for key, at in offsets.items()}
         if isinstance(position, Mapping):

@@ -396,6 +396,8 @@ def sql(at: Setting, topic: str, rows: Rows) -> Pair:
         for row, r in zip(answer["rows"], rows, strict=False)
     ]
     assert len(answer["rows"]) == len(rows)
+    has_nul = any(b"\x00" in (row.value or b"")[1:] and _is_text(row.value) for row in rows)
+    assert (answer["topics"][0]["replaced_values"] > 0) is has_nul
     expected = [
         (
             row.partition,
@@ -412,6 +414,13 @@ def sql(at: Setting, topic: str, rows: Rows) -> Pair:
 
 def _decoded(data: bytes | None) -> str | None:
     return None if data is None else data.decode(errors="replace")
+
+
+def _is_text(data: bytes | None) -> bool:
+    """Return True for bytes that are shown as text: no integer, and no wire format."""
+    if data is None or len(data) in (4, 8) or data[:1] == b"\x00":
+        return False
+    return data.decode(errors="ignore").encode() == data
 
 
 def _if_text(shown: str | None, data: bytes | None) -> str | None:

@@ -86,10 +86,14 @@ READERS = (
         "console SQL",
         _TIME,
         {
+            "corpus-values": (
+                "said",
+                "NUL is U+FFFD, and the result says in how many records",
+            ),
             "corpus-sizes": (
                 "said",
                 "values of more than 4 MiB are cut, and the result says how many",
-            )
+            ),
         },
     ),
     Row("console statistics", "counts, sizes, first and last time"),

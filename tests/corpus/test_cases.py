@@ -52,6 +52,16 @@ def test_until_is_compared_with_the_time_of_each_record(setting: Setting, seek: 
     assert sorted(offsets) == EARLY
 
 
+def test_from_is_compared_with_the_time_of_each_record(setting: Setting) -> None:
+    """After the first record at the time there are older ones, which are no matches."""
+    request = BrowseRequest("corpus-times", seek=Seek.TIMESTAMP, timestamp_ms=BEGIN_MS + 8000)
+    rows = browse(setting.connection, request).rows
+    assert [(row.partition, row.offset) for row in rows] == [(1, 0), (0, 2)]
+    path = "/api/v1/clusters/local/topics/corpus-times/messages"
+    found = setting.call(f"{path}?seek=timestamp&start={BEGIN_MS + 8000}").json["rows"]
+    assert [(row["partition"], row["offset"]) for row in found] == [(1, 0), (0, 2)]
+
+
 @pytest.mark.parametrize(
     "words", [("topic", "search"), ("topic", "search", "--local"), ("consume",)]
 )
@@ -202,6 +212,15 @@ def test_equal_headers_and_unsigned_ids_are_in_sql(setting: Setting) -> None:
     assert query(f"SELECT id {where} _value = '{{\"id\":18446744073709551615}}'")[0] == [
         18446744073709551615
     ]
+
+
+def test_numbers_of_sql_keep_their_digits_on_the_page(setting: Setting) -> None:
+    """A time in seconds with a fraction has more than twelve digits."""
+    statement = "SELECT 1767225600.123456::DOUBLE AS f, 18446744073709551615::UBIGINT AS u"
+    page = setting.session.post("/c/local/sql", "run", {"sql": statement}).text
+    result = page.split('<table id="result">')[1]
+    assert "1767225600.123456<" in result
+    assert "18446744073709551615<" in result
 
 
 def test_sql_counts_committed_records_only(setting: Setting) -> None:

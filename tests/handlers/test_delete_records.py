@@ -119,6 +119,14 @@ async def test_only_committed_records_can_be_deleted(broker: LogsBroker, offset:
     assert (response.error_code, response.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
 
 
+async def test_topic_without_a_cleanup_policy_has_its_records_deleted(broker: LogsBroker) -> None:
+    """An empty cleanup.policy keeps everything by itself, and allows requests, as Kafka 4.x does."""
+    broker.create("t", config={"cleanup.policy": ""})
+    broker.write("t", b"a", b"b", b"c")
+    response = await delete(broker, 2)
+    assert (response.error_code, response.low_watermark) == (0, 2)
+
+
 @pytest.mark.parametrize(
     ("topic", "config", "code"),
     [

@@ -72,7 +72,9 @@ def read_partial(view: View) -> Mapping[str, Any]:
         topic=partial.topic,
     )
     columns = [column.name for column in partial.columns]
-    return {"partial": {"note": note, "columns": columns, "rows": partial.rows}}
+    # Numbers of browsers have 53 bits.
+    rows = [[value if value is None else str(value) for value in row] for row in partial.rows]
+    return {"partial": {"note": note, "columns": columns, "rows": rows}}
 
 
 def download_csv(view: View) -> Download:

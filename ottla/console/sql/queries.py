@@ -8,7 +8,7 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -230,7 +230,7 @@ class Queries:
             tuple(Column(name, kind) for name, kind in answer["columns"]),
             tuple(tuple(row) for row in answer["rows"]),
             answer["is_cut"],
-            tuple(topics),
+            tuple(replace(read, hidden_fields=answer["hidden"][read.topic]) for read in topics),
             self._clock.monotonic() - started,
             running.is_read_committed,
         )

@@ -23,6 +23,7 @@ _DEPTH_MAX = 100
 _OTHER_BYTES = re.compile(r"(?:[0-9a-f]{2})+$|\s*[{\[]")
 _BRACKETS = re.compile(r"[\[\]{}]")
 _CHUNK = 2000
+_CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +76,18 @@ class TopicReader:
     _bytes: int = field(init=False, default=0)
     _is_complete: bool = field(init=False, default=False)
     _cut_values: int = field(init=False, default=0)
+    _replaced_values: int = field(init=False, default=0)
+    _unread: tuple[int, ...] = field(init=False, default=())
+    _damaged: int = field(init=False, default=0)
+    _is_newest: bool = field(init=False, default=True)
 
     def chunks(self) -> Iterator[bytes]:
         """Yield arrays of records as JSON, until the range or a limit is reached."""
         times, offsets = self.needed.times, self.needed.offsets
         request = BrowseRequest(
             self.topic,
-            seek=Seek.OLDEST if times.start_ms is None else Seek.TIMESTAMP,
+            # Records without a time, which is -1, are before 1970.
+            seek=Seek.OLDEST if (times.start_ms or -1) < 0 else Seek.TIMESTAMP,
             timestamp_ms=times.start_ms or 0,
             until_ms=times.end_ms,
             conditions=self.needed.conditions(),
@@ -89,7 +95,7 @@ class TopicReader:
             is_read_committed=self.is_read_committed,
             masking=self.masking,
         )
-        lows, highs, _ = search_bounds(self.connection, request)
+        lows, highs, _, self._unread = search_bounds(self.connection, request)
         if offsets.start_ms is not None:
             lows = {n: min(max(low, offsets.start_ms), highs[n]) for n, low in lows.items()}
         if offsets.end_ms is not None:
@@ -100,6 +106,7 @@ class TopicReader:
         builder = RowBuilder(request, self.connection.schemas)
         scan = Scan(self.connection, self.topic, spans, limits, builder.can_match)
         rows: list[MessageRow] = []
+        pending_bytes = 0
         while not scan.is_done and not self.cancelled():
             for part in scan.step():
                 is_append_time = part.header.has_log_append_time
@@ -107,15 +114,20 @@ class TopicReader:
                     row = builder.build(part.partition, record, is_log_append_time=is_append_time)
                     if row is not None:
                         rows.append(row)
-                while len(rows) >= _CHUNK:
+                        pending_bytes += row.size_bytes
+                while len(rows) >= _CHUNK or pending_bytes >= _CHUNK_BYTES:
                     yield self._encode(rows[:_CHUNK])
                     del rows[:_CHUNK]
+                    pending_bytes = sum(row.size_bytes for row in rows)
             if self._bytes > self.limits.read_bytes:
+                self._is_newest = scan.is_done
                 break
         if rows:
             yield self._encode(rows)
         selected = sum(span.end - span.start for span in spans.values())
-        self._is_complete = scan.is_done and selected == self._total
+        self._damaged = len(scan.damaged)
+        is_whole = not self._unread and not self._damaged
+        self._is_complete = scan.is_done and selected == self._total and is_whole
 
     def report(self) -> TopicRead:
         """Return what was read."""
@@ -128,14 +140,19 @@ class TopicReader:
             self.needed.times.end_ms,
             self._is_complete,
             self._cut_values,
+            self._replaced_values,
+            self._unread,
+            self._damaged,
+            self._is_newest,
         )
 
     def _encode(self, rows: list[MessageRow]) -> bytes:
         plain = [_plain(row) for row in rows]
-        self._cut_values += sum(
-            row.value is not None and (row.value.is_truncated or bool(fields["d"]))
-            for row, fields in zip(rows, plain, strict=True)
-        )
+        for row, fields in zip(rows, plain, strict=True):
+            parts = [row.key, row.value, *(value for _, value in row.headers)]
+            shown = [part for part in parts if part is not None]
+            self._cut_values += any(part.is_truncated for part in shown) or bool(fields["d"])
+            self._replaced_values += any("\x00" in part.text for part in shown)
         data = json.dumps(plain, ensure_ascii=False)
         encoded = data.encode("utf-8", "replace")
         self._records += len(rows)

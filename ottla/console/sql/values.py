@@ -45,8 +45,12 @@ class TopicRead:
     """The part of a topic that was read.
 
     `total` is the number of offsets in the range of time, of which the newest `records` were read;
-    `is_complete` is False if some were left out. `cut_values` have more characters
-    than the limit, or nest too deep: their fields are NULL.
+    `is_complete` is False if some were left out: others of the range, `unread_partitions`, which
+    have no running leader, or `damaged_batches`. `is_newest` is False if the limit of bytes left
+    out the end of the range, too. `cut_values` is the number of records with a key, value or
+    header of more characters than the limit, or a value that nests too deep: its fields are NULL.
+    In `replaced_values` records, U+FFFD is in place of NUL. `hidden_fields` of the JSON objects
+    are no columns: there are too many, or their names are too long, empty, or taken.
     """
 
     topic: str
@@ -57,6 +61,11 @@ class TopicRead:
     end_ms: int | None
     is_complete: bool
     cut_values: int = 0
+    replaced_values: int = 0
+    unread_partitions: tuple[int, ...] = ()
+    damaged_batches: int = 0
+    is_newest: bool = True
+    hidden_fields: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,12 +45,19 @@ _INSERT = f"""
 INSERT INTO {_RAW} SELECT r.p, r.o, r.t, r.k, r.v, r.m, r.h, r.d
 FROM (SELECT unnest(from_json(?::JSON, '{_RECORD}')) AS r)
 """  # noqa: S608 - constants
+# DuckDB's times have microseconds in 64 bits; later ones of a log are infinity.
+_MS_MAX = 2**63 // 1000 - 1
 # A map has one value for each name, the last one; the list has every header.
-_SELECT = """
-_partition, _offset, make_timestamptz(_ms * 1000) AS _time, _key, _value,
+_TIME = f"""
+CASE WHEN _ms > {_MS_MAX} THEN 'infinity' ELSE make_timestamptz(least(_ms, {_MS_MAX}) * 1000) END
+"""
+_SELECT = (
+    f"_partition, _offset, {_TIME} AS _time, _key, _value,"
+    + """
 from_json(_map::JSON, '"MAP(VARCHAR, VARCHAR)"') AS headers,
 from_json(_pairs::JSON, '[{"name": "VARCHAR", "value": "VARCHAR"}]') AS _headers
 """
+)
 # DuckDB fails at JSON that nests deeper than 128 levels.
 _OBJECT = (
     "CASE WHEN _is_deep OR NOT json_valid(_value) THEN FALSE ELSE json_type(_value) = 'OBJECT' END"
@@ -70,8 +77,10 @@ def main() -> None:
         connection = _open(settings)
         statement, tables = _plan(connection, settings["sql"])
         _write(target, {"tables": tables})
-        _load(connection, source, lambda name: _write(target, _peek(connection, name, statement)))
-        _write(target, _run(connection, statement, settings))
+        hidden = _load(
+            connection, source, lambda name: _write(target, _peek(connection, name, statement))
+        )
+        _write(target, {**_run(connection, statement, settings), "hidden": hidden})
     except (duckdb.Error, NotAllowed, TooDeep, RecursionError) as error:
         _write(target, {"error": str(error) or type(error).__name__})
     except MemoryError:
@@ -172,8 +181,12 @@ def _one(connection: duckdb.DuckDBPyConnection, sql: str, *values: Any) -> Any:
 
 def _load(
     connection: duckdb.DuckDBPyConnection, source: BinaryIO, peek: Callable[[str], None]
-) -> None:
-    """Create the tables from the frames up to the empty one; call `peek` when it is requested."""
+) -> dict[str, int]:
+    """Create the tables from the frames up to the empty one; call `peek` when it is requested.
+
+    Returns how many fields of each table are no columns.
+    """
+    hidden: dict[str, int] = {}
     frame = _read(source)
     while frame:
         name = frame.decode()
@@ -183,8 +196,9 @@ def _load(
                 peek(name)
                 continue
             connection.execute(_INSERT, [frame.decode("utf-8", "replace")])
-        _create(connection, name)
+        hidden[name] = _create(connection, name)
         connection.execute(f"DROP TABLE {_RAW}")
+    return hidden
 
 
 def _peek(connection: duckdb.DuckDBPyConnection, name: str, statement: str) -> dict[str, Any]:
@@ -206,37 +220,40 @@ def _peek(connection: duckdb.DuckDBPyConnection, name: str, statement: str) -> d
     return rows
 
 
-def _create(connection: duckdb.DuckDBPyConnection, name: str, kind: str = "TABLE") -> None:
+def _create(connection: duckdb.DuckDBPyConnection, name: str, kind: str = "TABLE") -> int:
     """Create the table or view of a topic: the columns of records, and the fields of their JSON
-    objects.
+    objects. Returns how many fields are no columns.
     """
     structure = _one(
         connection,
         f"SELECT json_group_structure(_value::JSON) FROM {_RAW} WHERE {_OBJECT}",  # noqa: S608
     )
-    fields = _fields(json.loads(structure)) if structure else {}
+    document = json.loads(structure) if structure else {}
+    fields = _fields(document)
+    hidden = len(document) - len(fields) if isinstance(document, dict) else 0
     table = _quoted(name)
     if not fields:
         connection.execute(f"CREATE {kind} {table} AS SELECT {_SELECT} FROM {_RAW}")  # noqa: S608
-        return
+        return hidden
     shape = json.dumps(fields).replace("'", "''")
     values = f"json_transform(CASE WHEN {_OBJECT} THEN _value END, '{shape}') AS _fields"
     connection.execute(
         f"CREATE {kind} {table} AS SELECT * EXCLUDE (_fields), _fields.* "  # noqa: S608
         f"FROM (SELECT {_SELECT}, {values} FROM {_RAW})"
     )
+    return hidden
 
 
 def _fields(structure: Any) -> dict[str, Any]:
     """Return the fields that become columns, by a type of DuckDB or a nested structure."""
     if not isinstance(structure, dict):
         return {}
-    known = {"_partition", "_offset", "_time", "_key", "_value", "headers", "_headers"}
+    known = {"_partition", "_offset", "_time", "_key", "_value", "headers", "_headers", "_fields"}
     fields = {}
     for field, kind in structure.items():
         is_short = 0 < len(field) <= _FIELD_LENGTH
         # Names of columns ignore case.
-        if is_short and field.lower() not in known and not field.startswith("_"):
+        if is_short and field.lower() not in known:
             known.add(field.lower())
             fields[field] = _type(kind)
         if len(fields) == _FIELDS_MAX:

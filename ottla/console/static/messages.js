@@ -54,7 +54,10 @@
       progress.value = data.scanned;
       state.textContent = words.scanned.replace(/{(\w+)}/g, (_, name) => Number(data[name]).toLocaleString());
     });
-    stream.addEventListener("end", () => end());
+    stream.addEventListener("end", (event) => {
+      const { note } = JSON.parse(event.data);
+      end(note ? `${state.textContent} · ${note}` : undefined);
+    });
     stream.addEventListener("failed", (event) => end(JSON.parse(event.data).reason));
     // A stream that ends without `end` is lost: it is not read again by itself.
     stream.onerror = () => end(words.lost);

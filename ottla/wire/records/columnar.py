@@ -25,7 +25,9 @@ from ottla.wire.records.compression import DECOMPRESSED_BYTES_MAX
 from ottla.wire.records.control import ControlType, parse_marker
 from ottla.wire.records.records import decode_batch, read_body
 
-# Names and types as in Spark's Kafka connector; Spark's timestamps are in microseconds.
+# Names and types as in Spark's Kafka connector; Spark's timestamps are in microseconds. Later times
+# of a log are the last one that 64 bits of them have.
+_TIMESTAMP_MAX_MS = 2**63 // 1000 - 1
 COLUMNS = pa.schema(
     [
         pa.field("key", pa.binary()),
@@ -306,7 +308,8 @@ class _Columns:
             appended = self._per_batch("has_log_append_time").astype(bool)
             times = np.where(appended, self._per_batch("max_timestamp"), times)
         kind = COLUMNS.field("timestamp").type
-        return pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(times * 1000)])
+        times = np.minimum(times, _TIMESTAMP_MAX_MS) * 1000
+        return pa.Array.from_buffers(kind, len(times), [None, pa.py_buffer(times)])
 
     def _timestamp_type(self) -> pa.Array:
         # The flag is the type: 0 for CreateTime, 1 for LogAppendTime.

@@ -14,7 +14,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode
 from ottla.client.admin.offsets import EARLIEST, LATEST
@@ -58,7 +59,7 @@ def browse(
         rows += event.rows
         if event.result is not None:
             result = event.result
-    return BrowseResult(tuple(rows), result.progress, result.ended_by, result.next_positions)
+    return replace(result, rows=tuple(rows))
 
 
 def search(
@@ -166,14 +167,17 @@ class _Search:
         self._cancelled = cancelled
         self._is_backward = request.seek is Seek.NEWEST
         self._builder = RowBuilder(request, connection.schemas)
-        self._lows, self._highs, leaders = search_bounds(connection, request)
-        self._remote = remote_search(connection, request, self._builder.conditions, leaders)
+        bounds = search_bounds(connection, request)
+        self._lows, self._highs, self._unread = bounds.lows, bounds.highs, bounds.unread
+        conditions = self._builder.conditions
+        self._remote = remote_search(connection, request, conditions, bounds.leaders)
         # The next offset to read, upwards; or the end of what is left, downwards.
         self._cursors = dict(self._highs if self._is_backward else self._lows)
         self._needed = request.limit
         self._matched = 0
         self._scanned = 0
         self._scanned_bytes = 0
+        self._damaged: set[tuple[int, int]] = set()
         self._started = time.monotonic()
         self._reported = self._started
 
@@ -199,6 +203,7 @@ class _Search:
                 yield SearchEvent(tuple(rows), self._progress(scan))
             self._scanned += scan.scanned
             self._scanned_bytes += scan.scanned_bytes
+            self._damaged |= scan.damaged
             if interrupted:
                 ended_by = interrupted
                 break
@@ -208,7 +213,8 @@ class _Search:
             ended_by = "end" if is_over else "limit"
         progress = self._progress(None)
         positions = () if self._is_exhausted() else tuple(sorted(self._cursors.items()))
-        yield SearchEvent((), progress, BrowseResult((), progress, ended_by, positions))
+        result = BrowseResult((), progress, ended_by, positions, self._unread, len(self._damaged))
+        yield SearchEvent((), progress, result)
 
     def _run_remote(self, remote: RemoteSearch) -> Generator[SearchEvent, None, str]:
         """Let the brokers search one partition after the other; return the reason of an early end."""
@@ -401,10 +407,19 @@ def _lowest_offsets(rows: Sequence[MessageRow]) -> dict[int, int]:
     return lowest
 
 
-def search_bounds(
-    connection: ClusterConnection, request: BrowseRequest
-) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
-    """Return the first offset, the end and the leader of each partition of a search."""
+class SearchBounds(NamedTuple):
+    """The first offset, the end and the leader of each partition of a search, and the partitions
+    without a running leader.
+    """
+
+    lows: dict[int, int]
+    highs: dict[int, int]
+    leaders: dict[int, int]
+    unread: tuple[int, ...]
+
+
+def search_bounds(connection: ClusterConnection, request: BrowseRequest) -> SearchBounds:
+    """Return the bounds of a search; ApiError LEADER_NOT_AVAILABLE if no partition can be read."""
     topic = read_topic(connection, request.topic)
     numbers = select_partitions(topic, request.partitions)
     leaders = {key: node for key, node in leaders_of(topic).items() if key[1] in numbers}
@@ -419,8 +434,10 @@ def search_bounds(
         )
     # `until_ms` is no end: after the first record at that time there may be older ones.
     nodes = {key[1]: node for key, node in leaders.items() if key[1] in lows}
-    if request.positions:
-        return (*_continued(request, lows, highs), nodes)
+    positions = dict(request.positions)
+    unread = tuple(n for n in numbers if n not in lows and (not positions or n in positions))
+    if positions:
+        return SearchBounds(*_continued(request, lows, highs), nodes, unread)
     if request.seek is Seek.OFFSET:
         lows = {n: max(low, min(request.offset, highs[n])) for n, low in lows.items()}
     elif request.seek is Seek.TIMESTAMP:
@@ -429,7 +446,8 @@ def search_bounds(
             if key[1] in lows:
                 later = row.offset if row.offset >= 0 else highs[key[1]]
                 lows[key[1]] = max(lows[key[1]], min(later, highs[key[1]]))
-    return lows, {n: max(high, lows[n]) for n, high in highs.items()}, nodes
+    highs = {n: max(high, lows[n]) for n, high in highs.items()}
+    return SearchBounds(lows, highs, nodes, unread)
 
 
 def _continued(

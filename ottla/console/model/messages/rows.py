@@ -7,7 +7,7 @@ from ottla.base.search.matching import Matcher
 from ottla.client.schemas.values import SchemaValues
 from ottla.console.model.messages.decoding import Decoded, Format, decode_optional
 from ottla.console.model.messages.masking import Masking
-from ottla.console.model.messages.values import BrowseRequest, MessageRow
+from ottla.console.model.messages.values import BrowseRequest, MessageRow, Seek
 from ottla.wire.records.records import Record
 
 
@@ -34,6 +34,9 @@ class RowBuilder:
         """Return the row of a record, or None if it does not match the request."""
         request = self._request
         if request.until_ms is not None and record.timestamp >= request.until_ms:
+            return None
+        if request.seek is Seek.TIMESTAMP and record.timestamp < request.timestamp_ms:
+            # After the first record at that time there may be older ones.
             return None
         key, key_schema = self._readable(record.key)
         value, value_schema = self._readable(record.value)

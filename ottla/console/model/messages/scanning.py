@@ -23,7 +23,7 @@ from ottla.wire.records.control import ControlType, control_type
 from ottla.wire.records.records import Record, decode_batch, iterate_batch, whole_batches
 
 # A batch that decompresses to more is skipped: it could be a bomb.
-_BATCH_BYTES_MAX = 64 << 20
+BATCH_BYTES_MAX = 64 << 20
 _PARTITIONS_PER_REQUEST = 16
 # Rounds without a leader or progress before the scan gives up.
 _PATIENCE = 60
@@ -60,6 +60,7 @@ def select_partitions(topic: Topic, selected: Sequence[int]) -> list[int]:
 class Scan:
     """A scan in progress; `positions` are the next offsets, and `step` advances them.
 
+    `damaged` has the partition and the base offset of each batch that cannot be decoded.
     Batches for whose encoded records `is_wanted` returns False are not decoded.
     """
 
@@ -70,7 +71,7 @@ class Scan:
     is_wanted: Callable[[bytes], bool] = bool
     positions: dict[int, int] = field(init=False)
     scanned_bytes: int = 0
-    damaged: int = 0
+    damaged: set[tuple[int, int]] = field(default_factory=set)
     _order: list[int] = field(init=False)
     _leaders: dict[int, int] = field(init=False, default_factory=dict)
     _patience: int = field(init=False, default=_PATIENCE)
@@ -165,7 +166,7 @@ class Scan:
                 break
             if header.last_offset < self.positions[number]:
                 continue
-            records = self._decode(data, position, header)
+            records = self._decode(number, data, position, header)
             in_span = [row for row in records if self.positions[number] <= row.offset < span.end]
             self.positions[number] = min(header.last_offset + 1, span.end)
             if in_span:
@@ -202,7 +203,9 @@ class Scan:
         (marker,) = decode_batch(data.records, position, header=header)[:1] or (None,)
         return marker is not None and control_type(marker.key) is ControlType.ABORT
 
-    def _decode(self, data: Fetched, position: int, header: BatchHeader) -> list[Record]:
+    def _decode(
+        self, number: int, data: Fetched, position: int, header: BatchHeader
+    ) -> list[Record]:
         if header.is_control or position < 0:
             return []
         try:
@@ -211,10 +214,10 @@ class Scan:
                     data.records,
                     position,
                     header,
-                    max_bytes=_BATCH_BYTES_MAX,
+                    max_bytes=BATCH_BYTES_MAX,
                     is_wanted=self.is_wanted,
                 )
             )
         except ApiError:
-            self.damaged += 1
+            self.damaged.add((number, header.base_offset))
             return []

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ottla.client.admin.offsets import EARLIEST, LATEST
 from ottla.console.model.messages.rows import size_of
@@ -29,7 +29,8 @@ class TopicStatistics:
     `distinct_keys` and `superseded` (records with a newer record of the same key, which compaction
     removes) are exact up to `keys_limit` keys, and `distinct_keys` is None above.
     `size_percentiles_bytes` maps 50, 90, 99 and 100 to the size of key, value and headers. `codecs`
-    counts batches.
+    counts batches. Records of `unread_partitions`, which have no running leader, and of
+    `damaged_batches`, which cannot be decoded, do not count.
     """
 
     topic: str
@@ -47,6 +48,8 @@ class TopicStatistics:
     size_percentiles_bytes: Mapping[int, int]
     codecs: Mapping[str, int]
     records_by_partition: tuple[int, ...]
+    unread_partitions: tuple[int, ...] = ()
+    damaged_batches: int = 0
 
 
 def read_statistics(
@@ -79,7 +82,11 @@ def read_statistics(
     while not scan.is_done and not cancelled():
         for part in scan.step():
             counts.add(part)
-    return counts.result(name, total, len(topic.partitions))
+    known = starts.keys() & ends.keys()
+    numbers = (row.partition for row in topic.partitions)
+    unread = tuple(number for number in numbers if (name, number) not in known)
+    result = counts.result(name, total, len(topic.partitions))
+    return replace(result, unread_partitions=unread, damaged_batches=len(scan.damaged))
 
 
 @dataclass(slots=True)

@@ -31,13 +31,13 @@ class Seek(StrEnum):
 class BrowseRequest:
     """Records to read.
 
-    `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP;
-    `until_ms` excludes records from this time on. `positions` (partition, offset) continues an
-    earlier result and replaces `seek`. Values in a schema registry's wire format are shown and
-    compared as JSON if `decodes_schemas`. `where` is a text of the language of filters
-    (docs/search.md), and `conditions` are the same as objects: all must match. At most `limit`
-    records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the time of
-    the call).
+    `partitions` empty means all. `offset` is for OFFSET, `timestamp_ms` for TIMESTAMP, which
+    excludes older records; `until_ms` excludes records from this time on. `positions` (partition,
+    offset) continues an earlier result and replaces `seek`. Values in a schema registry's wire
+    format are shown and compared as JSON if `decodes_schemas`. `where` is a text of the language of
+    filters (docs/search.md), and `conditions` are the same as objects: all must match. At most
+    `limit` records (1 to 10 000) are returned and `scan_limit` are read (None: to the end at the
+    time of the call).
     """
 
     topic: str
@@ -107,13 +107,17 @@ class BrowseResult:
     """Records: newest first for NEWEST, else by timestamp as they were read.
 
     `ended_by` is "limit", "end", "scan-limit", "timeout" or "cancelled"; `next_positions` continue
-    the search (older records for NEWEST), empty if every record has been read.
+    the search (older records for NEWEST), empty if every record has been read. Records of
+    `unread_partitions`, which have no running leader, and of `damaged_batches`, which cannot be
+    decoded, are missing.
     """
 
     rows: tuple[MessageRow, ...]
     progress: Progress
     ended_by: str
     next_positions: tuple[tuple[int, int], ...]
+    unread_partitions: tuple[int, ...] = ()
+    damaged_batches: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ottla.base.search.conditions import Condition, Field, JsonComparison, Opera
 from ottla.console.fields import Fields
 from ottla.console.model.messages.browsing import (
     BrowseRequest,
+    BrowseResult,
     MessageRow,
     SearchEvent,
     Seek,
@@ -21,6 +22,7 @@ from ottla.console.model.messages.browsing import (
     read_message,
     read_value,
     search,
+    search_bounds,
     tail,
 )
 from ottla.console.model.messages.decoding import Format
@@ -43,6 +45,8 @@ _SEARCH_TIMEOUT_S = 3600.0
 _DOWNLOAD_STEP = 2_000
 # A spreadsheet would run the text as a formula, so an apostrophe is in front of it.
 _APOSTROPHE = "-with-apostrophe"
+_UNREAD = "Records of partitions without a running leader are missing: {partitions}."
+_DAMAGED = "Records of {count} batches that cannot be decoded are missing."
 
 
 def show_messages(view: View) -> Mapping[str, Any]:
@@ -111,11 +115,26 @@ def stream_search(view: View) -> Events:
                     yield "records", _rows(view, event.rows)
                 yield "progress", event.progress
                 if event.result is not None:
-                    yield "end", {"ended_by": view.say(event.result.ended_by)}
+                    yield "end", {"note": _missing(view, event.result)}
         except (OttlaError, OSError) as error:
             yield "failed", {"reason": str(error)}
 
     return Events(events(), stopped.set)
+
+
+def _missing(view: View, result: BrowseResult) -> str:
+    """Return which matches a search has left out, or an empty text."""
+    said = []
+    if result.ended_by == "limit":
+        said.append(view.say("Only the first {count} matches are shown.", count=_SEARCH_LIMIT))
+    elif result.ended_by == "timeout":
+        said.append(view.say("The search was too long: there may be more."))
+    if result.unread_partitions:
+        numbers = ", ".join(map(str, result.unread_partitions))
+        said.append(view.say(_UNREAD, partitions=numbers))
+    if result.damaged_batches:
+        said.append(view.say(_DAMAGED, count=result.damaged_batches))
+    return " ".join(said)
 
 
 def stream_tail(view: View) -> Events:
@@ -267,8 +286,15 @@ def download_value(view: View) -> Download:
 
 
 def _matching(view: View) -> Iterator[MessageRow]:
-    """Return all matching records; a wrong query raises now, before the file has begun."""
+    """Return all matching records; a wrong query, or a partition that cannot be read, raises now,
+    before the file has begun.
+    """
     request = browse_request(view)
+    if unread := search_bounds(view.cluster, request).unread:
+        raise ConfigError(
+            f"{request.topic}-{unread[0]} has no running leader: start its brokers, or choose other "
+            "partitions"
+        )
     request = replace(
         request,
         limit=_DOWNLOAD_STEP,
@@ -289,15 +315,20 @@ def _exact(chosen: Format) -> Format:
 def _all_rows(
     view: View, request: BrowseRequest, events: Iterator[SearchEvent]
 ) -> Iterator[MessageRow]:
+    """Yield the records; ConfigError at the end, which breaks the file off, if it lacks any."""
+    damaged = 0
     while True:
         positions: tuple[tuple[int, int], ...] = ()
         for event in events:
             yield from event.rows
-            if event.result is not None and event.result.ended_by == "limit":
+            if event.result is not None:
                 positions = event.result.next_positions
+                damaged += event.result.damaged_batches
         if not positions:
-            return
+            break
         events = search(view.cluster, replace(request, positions=positions))
+    if damaged:
+        raise ConfigError(f"{damaged} batches of {request.topic} cannot be decoded")
 
 
 def _plain(row: MessageRow) -> dict[str, Any]:

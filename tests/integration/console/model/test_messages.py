@@ -240,3 +240,46 @@ def test_a_transaction_that_its_coordinator_knows_is_not_hanging(
     assert inspect(guarded, topic, 0).producers[0].transaction_start_offset is None
     assert inspect(guarded, topic, 0).last_stable_offset == 2
     del producer
+
+
+def test_the_tail_shows_a_transaction_that_was_open_at_its_start(
+    records: ClusterConnection, cluster: Cluster, topic: str
+) -> None:
+    """Its records become readable with the commit, as for a consumer that begins at the end."""
+    topics.create_topic(records, topics.NewTopic(topic, 1, 1))
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "transactional.id": topic})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(topic, b"written before")
+    producer.flush(10)
+    stopped = threading.Event()
+    rows = tail(records, BrowseRequest(topic), cancelled=stopped.is_set)
+    assert next(rows) == ()
+    producer.produce(topic, b"written later")
+    producer.commit_transaction(10)
+    texts: list[str] = []
+    for batch in rows:
+        texts += [row.value.text for row in batch if row.value is not None]
+        if "written later" in texts:
+            stopped.set()
+    assert texts == ["written before", "written later"]
+
+
+def test_the_tail_follows_a_topic_that_is_created_again(
+    records: ClusterConnection, topic: str
+) -> None:
+    """The records of the new topic arrive, from its beginning."""
+    topics.create_topic(records, topics.NewTopic(topic, 1, 1))
+    produce(records, ProduceRequest(topic, "old", count=5))
+    stopped = threading.Event()
+    rows = tail(records, BrowseRequest(topic), cancelled=stopped.is_set)
+    assert next(rows) == ()
+    topics.delete_topic(records, topic, confirmation=topic)
+    topics.create_topic(records, topics.NewTopic(topic, 1, 1))
+    produce(records, ProduceRequest(topic, "new {{n}}", count=2, has_templates=True))
+    texts: list[str] = []
+    for batch in rows:
+        texts += [row.value.text for row in batch if row.value is not None]
+        if len(texts) >= 2:
+            stopped.set()
+    assert sorted(texts) == ["new 0", "new 1"]

@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Producer
 
 from ottla.base.clock import RealClock
+from ottla.client.raw.batches import append_batch
 from ottla.console.accounts.reading import Reader
 from ottla.console.accounts.roles import Role
 from ottla.console.model.messages.masking import MaskingRule
@@ -25,6 +26,7 @@ from ottla.console.sql.reading import newest_spans
 from ottla.console.sql.values import MIB, QueryBusy, QueryLimits, QueryRejected, QueryResult
 from ottla.operations.survey.connections import ClusterConnection, ClusterSettings
 from ottla.testing import Cluster
+from ottla.wire.records.records import Record
 
 pytestmark = pytest.mark.slow
 
@@ -342,3 +344,49 @@ def test_a_look_that_fails_does_not_end_the_query(
     queries = Queries(RealClock())
     sql = "SELECT CASE WHEN count(*) < 60 THEN error('early') ELSE 'whole' END AS a FROM orders"
     assert queries.run(connection, ADA, sql).rows == (("whole",),)
+
+
+def test_times_and_characters_beyond_duckdb(connection: ClusterConnection) -> None:
+    """A time that DuckDB does not have is infinity, a record without a time is before 1970, and
+    the result counts the records whose NUL characters it replaces.
+    """
+    topic = "awkward"
+    far = {"message.timestamp.after.max.ms": str(2**63 - 1), "retention.ms": "-1"}
+    create_topic(connection, NewTopic(topic, 1, 1, far))
+    rows = [(2**63 - 1, b"last"), (-1, b"a\x00b"), (1000, b"first")]
+    with connection.brokers() as brokers:
+        records = [Record(b"k", value, (), time_ms) for time_ms, value in rows]
+        append_batch(brokers, topic, 0, records)
+    result = query(connection, f"SELECT _offset, _time FROM {topic} ORDER BY _time")
+    assert [row[0] for row in result.rows] == [1, 2, 0]
+    assert result.rows[2][1] == "infinity"
+    assert result.topics[0].replaced_values == 1
+    early = f"SELECT _offset FROM {topic} WHERE _time > TIMESTAMPTZ '1960-01-01 00:00:00Z'"
+    assert {row[0] for row in query(connection, early).rows} == {0, 1, 2}
+
+
+def test_a_limit_of_bytes_leaves_out_the_newest(connection: ClusterConnection) -> None:
+    """Records are read from the oldest of the range, which the result says."""
+    create_topic(connection, NewTopic("heavy", 1, 1))
+    now_ms = int(time.time() * 1000)
+    with connection.brokers() as brokers:
+        for _ in range(4):
+            append_batch(brokers, "heavy", 0, [Record(b"k", b"x" * 1_000_000, (), now_ms)])
+    (read,) = query(connection, "SELECT _offset FROM heavy", read_bytes=1000).topics
+    assert read.records < 4
+    assert (read.is_complete, read.is_newest) == (False, False)
+    (read,) = query(connection, "SELECT _offset FROM heavy").topics
+    assert (read.records, read.is_complete, read.is_newest) == (4, True, True)
+
+
+def test_fields_that_are_no_columns_are_counted(connection: ClusterConnection) -> None:
+    """`_id` is a column; a name that a column of records has, and the empty one, are none."""
+    create_topic(connection, NewTopic("underscores", 1, 1))
+    with connection.brokers() as brokers:
+        value = b'{"_id": 7, "_time": 1, "": 2, "ID": 3, "id": 4}'
+        now_ms = int(time.time() * 1000)
+        append_batch(brokers, "underscores", 0, [Record(b"k", value, (), now_ms)])
+    result = query(connection, 'SELECT _id, "ID" FROM underscores')
+    assert result.rows == ((7, 3),)
+    assert result.topics[0].hidden_fields == 3
+    assert query(connection, "SELECT count(*) FROM orders").topics[0].hidden_fields == 0

@@ -115,6 +115,13 @@ def test_log_append_time_is_in_timestamp_and_type() -> None:
     assert times == [(NOW + 5) * 1000] * 2 + [NOW * 1000]
 
 
+def test_times_beyond_microseconds_are_the_last_one() -> None:
+    """The greatest timestamp of a log is no earlier time, as a product that overflows would be."""
+    log = encode_batch([Record(b"k", b"v", timestamp=time_ms) for time_ms in (2**63 - 1, NOW)])
+    last_us = 2**63 // 1000 * 1000 - 1000
+    assert [row["timestamp"] for row in _plain(_table(log))] == [last_us, NOW * 1000]
+
+
 @pytest.mark.parametrize("codec", CODECS.values(), ids=CODECS)
 @pytest.mark.parametrize("size", [10, 1000, 3_000_000])
 def test_long_runs_and_large_records(codec: int, size: int) -> None:
