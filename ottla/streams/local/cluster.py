@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client import transport
+from ottla.client.admin.configs import Resource, ResourceType, read_config
 from ottla.client.admin.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import describe_topic
@@ -13,6 +14,8 @@ from ottla.client.records import OffsetAndMetadata, TopicPartition
 from ottla.streams.local.layout import TaskLayout
 from ottla.streams.local.running import Offsets
 from ottla.streams.model import committed_times
+
+_MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 class TopicPositions:
@@ -84,6 +87,12 @@ class TopicPositions:
     def spans(self, keys: Iterable[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
         """Return the first offset and the high watermark of partitions."""
         return spans_of(self._brokers, keys)
+
+    def max_message_bytes(self, topic: str) -> int:
+        """Return the maximum size of a batch of a topic."""
+        resource = Resource(ResourceType.TOPIC, topic)
+        (entry,) = read_config(self._brokers, resource, names=[_MAX_MESSAGE_BYTES])
+        return int(entry.value or "0")
 
     def purge(self, layout: TaskLayout) -> None:
         """Delete the committed records of repartition topics."""

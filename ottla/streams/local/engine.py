@@ -39,16 +39,18 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.output import TaskOutput
 from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
+from ottla.streams.local.sending.output import TaskOutput
+from ottla.streams.local.sending.refused import RefusedRecords
 from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.settings.application import AppSettings
+from ottla.streams.settings.handlers import DefaultProductionExceptionHandler
 from ottla.streams.stores.builders import StoreType
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Source, Topology, visible_stores
@@ -315,7 +317,7 @@ class LocalEngine:
             membership,
             reader(""),
             Restorer(lambda: reader("-restore")),
-            self._output(properties),
+            self._output(properties, positions),
             positions,
             globals_,
             states,
@@ -350,15 +352,21 @@ class LocalEngine:
         with settings.access.brokers(client_id=application_id, timeout_s=timeout_s) as brokers:
             return spans_of(brokers, keys)
 
-    def _output(self, properties: Mapping[str, Any]) -> TaskOutput:
+    def _output(self, properties: Mapping[str, Any], positions: TopicPositions) -> TaskOutput:
         settings = self._settings
+        handlers = self._tasks.exception_handlers
+        refusals = (
+            None
+            if isinstance(handlers.production, DefaultProductionExceptionHandler)
+            else RefusedRecords(positions.max_message_bytes, handlers.dead_letter_queue_topic_name)
+        )
         if not settings.is_exactly_once:
-            return TaskOutput(properties, None)
+            return TaskOutput(properties, None, refusals)
         # The next owner of a task waits for the end of a killed worker's transaction.
         timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
         options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
         name = f"{self._tasks.application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
-        return TaskOutput({**properties, **options}, name)
+        return TaskOutput({**properties, **options}, name, refusals)
 
     def _group_settings(self, number: int) -> GroupSettings:
         settings, instance_id = self._settings, self._settings.group_instance_id

@@ -23,13 +23,13 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.output import TaskOutput
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.running import Offsets, RunningTask
+from ottla.streams.local.sending.output import TaskOutput
 from ottla.streams.local.state import TaskState
-from ottla.streams.model.errors import StateDamaged, TaskMigrated
+from ottla.streams.model.errors import RecordsRefused, StateDamaged, TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
 from ottla.streams.task.task import TaskSettings
 
@@ -202,13 +202,19 @@ class TaskWorker:
             _log.warning("%s: %s. Its tasks are restored.", self._application_id, error)
             self._lose_tasks()
             self._join()
-        except StateDamaged as error:
-            # One transaction has the results of all tasks. The group is not concerned.
-            _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
-            tasks = self._owned()
-            self._lose_tasks()
-            self._unopened |= tasks
-            self._open_at = 0.0
+        except (StateDamaged, RecordsRefused) as error:
+            self._open_again(error)
+
+    def _open_again(self, error: Exception) -> None:
+        """Let the tasks go back to their last commit.
+
+        One transaction has the results of all tasks. The group is not concerned.
+        """
+        _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
+        tasks = self._owned()
+        self._lose_tasks()
+        self._unopened |= tasks
+        self._open_at = 0.0
 
     # -- group ------------------------------------------------------------------------------------
 
@@ -225,7 +231,7 @@ class TaskWorker:
                 self._lose_tasks()
                 self._join()
             elif isinstance(event, Rejoin) and not self._membership.is_joining:
-                self._commit()
+                self._commit_for_group()
                 self._join()
             elif isinstance(event, Joined):
                 self._take_over(event.partitions)
@@ -246,7 +252,7 @@ class TaskWorker:
         assigned = {layout.readers[key] for key in partitions if key in layout.readers}
         revoked = self._owned() - assigned
         if revoked:
-            self._commit()
+            self._commit_for_group()
             for task in revoked:
                 self._close_task(task)
         self._unopened |= assigned - self._owned()
@@ -316,8 +322,10 @@ class TaskWorker:
             if record.topic in changelogs:
                 record = record._replace(partition=task_id.partition)
                 self._output.write(record, is_logged=True)
-            else:
+            elif self._output.refusals is None:
                 self._output.write(record)
+            else:
+                self._output.write_result(record, running)
 
         running = RunningTask(
             state,
@@ -392,6 +400,24 @@ class TaskWorker:
             return
         self._commit()
 
+    def _commit_for_group(self) -> None:
+        """Commit before the group is joined, also if the tasks must go back to their last commit."""
+        try:
+            self._commit()
+        except (StateDamaged, RecordsRefused) as error:
+            self._open_again(error)
+
+    def _handle_refused(self) -> None:
+        """Let the handlers decide about refused records, before their inputs are committed."""
+        refusals = self._output.refusals
+        while refusals is not None and (refused := self._output.settle()):
+            faults = set(map(id, refusals.note(refused)))
+            for row in refused:
+                if id(row) in faults:
+                    row.sent.task.handle_refused(row.sent.record, row.error, row.sent.current)
+                else:
+                    self._output.write_result(row.sent.record, row.sent.task)
+
     def _commit(self) -> None:
         """Commit all tasks together, unless the group is being rebalanced."""
         if self._membership.is_joining:
@@ -401,6 +427,7 @@ class TaskWorker:
         for running in self.running.values():
             running.flush()
             offsets |= running.offsets()
+        self._handle_refused()
         self._output.commit(
             self._membership.group_id, self._membership.identity, offsets, self._membership.commit
         )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError
 from ottla.streams.model.errors import (
     DeserializationError,
+    RecordsRefused,
     SerializationError,
     StateDamaged,
     StreamsError,
@@ -144,7 +145,7 @@ class Failures:
         if error is self._decided or isinstance(error, SerializationError):
             # The handler of a node below has decided.
             return False
-        if isinstance(error, StateDamaged | TaskMigrated):
+        if isinstance(error, StateDamaged | TaskMigrated | RecordsRefused):
             # The task is restored, and the record is processed again.
             return False
         handler, context = self._handlers.processing, self._context(node)

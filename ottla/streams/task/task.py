@@ -421,6 +421,19 @@ class Task:
             topic, record, error, origin
         )
 
+    def handle_rejected(self, record: ProducedRecord, error: Exception) -> None:
+        """Pass a record that a broker has rejected to the handlers. Raises the error if they fail."""
+        sinks = [node for node in self.topology.nodes.values() if isinstance(node, Sink)]
+        # The topic of some sinks depends on the record.
+        names = {
+            self.topic_name(row.topic): row.name for row in sinks if isinstance(row.topic, str)
+        }
+        name = names.get(record.topic) or next(
+            (row.name for row in sinks if not isinstance(row.topic, str)), ""
+        )
+        if not self._failures.skips_rejected(name, record, error):
+            raise error
+
     def write(self, record: ProducedRecord) -> None:
         """Pass a record that a sink wrote to the caller."""
         self._output(record)
