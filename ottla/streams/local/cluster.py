@@ -19,9 +19,9 @@ _MAX_MESSAGE_BYTES = "max.message.bytes"
 
 
 class TopicPositions:
-    """The committed positions of an application's inputs. For one thread.
+    """The committed positions of an application's inputs.
 
-    `resets` has the start (earliest or latest) of the topics that have one of their own.
+    The requests to the brokers are for one thread, and all other methods are for one thread. `resets` has the start (earliest or latest) of the topics that have one of their own.
     """
 
     def __init__(
@@ -33,16 +33,13 @@ class TopicPositions:
         self._default_reset = default_reset
         self._committed: Offsets = {}
 
-    def load(self, keys: Iterable[TopicPartition]) -> bool:
-        """Read the committed positions; return False if an open transaction may change them."""
+    def committed(self, keys: Iterable[TopicPartition]) -> Offsets | None:
+        """Read committed positions; return None if an open transaction may change them."""
         wanted = list(keys)
         found = self._brokers.retry(lambda: self._stable(wanted)) if wanted else {}
         if found is None:
-            return False
-        for key in wanted:
-            self._committed.pop(key, None)
-        self._committed |= {key: (row.offset, row.metadata) for key, row in found.items()}
-        return True
+            return None
+        return {key: (row.offset, row.metadata) for key, row in found.items()}
 
     def _stable(self, keys: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata] | None:
         try:
@@ -51,6 +48,12 @@ class TopicPositions:
             if error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 return None
             raise
+
+    def adopt(self, keys: Iterable[TopicPartition], offsets: Offsets) -> None:
+        """Note the committed positions of a task that is opened."""
+        for key in keys:
+            self._committed.pop(key, None)
+        self._committed |= offsets
 
     def note(self, offsets: Offsets) -> None:
         """Note what this worker has committed."""
@@ -94,19 +97,20 @@ class TopicPositions:
         (entry,) = read_config(self._brokers, resource, names=[_MAX_MESSAGE_BYTES])
         return int(entry.value or "0")
 
-    def purge(self, layout: TaskLayout) -> None:
-        """Delete the committed records of repartition topics."""
+    def purgeable(self, layout: TaskLayout) -> dict[TopicPartition, int]:
+        """Return the committed positions in repartition topics."""
         changelogs = {key.topic for task in layout.inputs for key in layout.changelogs(task)}
         repartitions = {topic.name for topic in layout.topics} - changelogs
-        before: dict[tuple[str, int], int] = {
+        return {
             key: offset
             for key, (offset, _) in self._committed.items()
             if key.topic in repartitions and offset > 0
         }
-        if not before:
-            return
+
+    def purge(self, before: Mapping[TopicPartition, int]) -> None:
+        """Delete the records before these offsets."""
         try:
-            delete_records(self._brokers, before)
+            delete_records(self._brokers, dict(before))
         except ApiError as error:
             # Another worker has deleted more.
             if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -39,13 +39,15 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
+from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.opener import TaskOpener
 from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.sending.output import TaskOutput
-from ottla.streams.local.sending.refused import RefusedRecords
+from ottla.streams.local.sending.refused import FindLimit, RefusedRecords
 from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.serdes import Serde, resolve
@@ -287,6 +289,7 @@ class LocalEngine:
             group_id = f"{application_id}{suffix}"
             return PartitionReader(properties, group_id, is_committed=settings.is_exactly_once)
 
+        lookups = LookupThread(f"{_thread_name(number)}-lookups")
         positions = TopicPositions(
             brokers, application_id, _resets(self._topology), settings.offset_reset
         )
@@ -317,7 +320,10 @@ class LocalEngine:
             membership,
             reader(""),
             Restorer(lambda: reader("-restore")),
-            self._output(properties, positions),
+            self._output(
+                properties,
+                lambda topic: lookups.start(lambda: positions.max_message_bytes(topic)).result(),
+            ),
             positions,
             globals_,
             states,
@@ -327,7 +333,10 @@ class LocalEngine:
                 positions,
                 self._directory,
                 settings.replicas,
+                lookups.start,
             ),
+            TaskOpener(positions, layouts.refresh, lookups.start),
+            lookups,
         )
         worker = TaskWorker(
             WorkerSettings(
@@ -352,13 +361,13 @@ class LocalEngine:
         with settings.access.brokers(client_id=application_id, timeout_s=timeout_s) as brokers:
             return spans_of(brokers, keys)
 
-    def _output(self, properties: Mapping[str, Any], positions: TopicPositions) -> TaskOutput:
+    def _output(self, properties: Mapping[str, Any], find_limit: FindLimit) -> TaskOutput:
         settings = self._settings
         handlers = self._tasks.exception_handlers
         refusals = (
             None
             if isinstance(handlers.production, DefaultProductionExceptionHandler)
-            else RefusedRecords(positions.max_message_bytes, handlers.dead_letter_queue_topic_name)
+            else RefusedRecords(find_limit, handlers.dead_letter_queue_topic_name)
         )
         if not settings.is_exactly_once:
             return TaskOutput(properties, None, refusals)

@@ -9,6 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -23,6 +24,8 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
+from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.opener import TaskOpener
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
@@ -39,8 +42,7 @@ _PROCESS_RECORDS = 1_000
 # The number of waiting records of a partition above which it is paused.
 _BUFFERED_RECORDS = 5_000
 _IDLE_S = 0.05
-# The pause between two looks at positions that an open transaction may change.
-_UNSTABLE_S = 0.1
+_STOP_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,8 @@ class TaskWorkerParts:
     globals: GlobalState
     states: TaskStates
     replicas: TaskReplicas
+    opener: TaskOpener
+    lookups: LookupThread
 
 
 class TaskWorker:
@@ -95,12 +99,10 @@ class TaskWorker:
         self._reader, self._restorer = parts.reader, parts.restorer
         self._output, self._positions = parts.output, parts.positions
         self._globals, self._task_states = parts.globals, parts.states
-        self._replicas = parts.replicas
+        self._replicas, self._lookups = parts.replicas, parts.lookups
         self._on_change = on_change
         self._stopping = threading.Event()
-        # Assigned tasks whose positions are not stable yet, and when to look again.
-        self._unopened: set[TaskId] = set()
-        self._open_at = 0.0
+        self._opener = parts.opener
         self._states: dict[TaskId, TaskState] = {}
         self.running: dict[TaskId, RunningTask] = {}
         self._readers: dict[TopicPartition, RunningTask] = {}
@@ -112,6 +114,7 @@ class TaskWorker:
         self.consumed = 0
         self._commits = 0
         self._commit_at = 0.0
+        self._purges: Future[None] | None = None
         self._purge_at = time.monotonic() + settings.purge_interval_ms / 1000
 
     def stop(self) -> None:
@@ -133,7 +136,7 @@ class TaskWorker:
             dropped={str(row.id): row.dropped.total for row in running if row.dropped.total},
             tasks={
                 "active": len(running),
-                "restoring": len(self._states) + len(self._unopened),
+                "restoring": len(self._states) + len(self._opener.tasks),
                 "standby": len(self._replicas.tasks),
             },
         )
@@ -213,8 +216,7 @@ class TaskWorker:
         _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
         tasks = self._owned()
         self._lose_tasks()
-        self._unopened |= tasks
-        self._open_at = 0.0
+        self._opener.add(tasks)
 
     # -- group ------------------------------------------------------------------------------------
 
@@ -237,6 +239,7 @@ class TaskWorker:
                 self._take_over(event.partitions)
 
     def _join(self) -> None:
+        self._opener.join()
         owned = self._owned()
         positions, followed = self._replicas.positions(owned), self._replicas.tasks
         self._membership.join(
@@ -244,48 +247,38 @@ class TaskWorker:
         )
 
     def _owned(self) -> frozenset[TaskId]:
-        return frozenset(self._states) | frozenset(self.running) | self._unopened
+        return frozenset(self._states) | frozenset(self.running) | self._opener.tasks
 
     def _take_over(self, partitions: list[TopicPartition]) -> None:
+        """Give up the tasks that are not assigned any more; new ones are opened later."""
         self._was_assigned = True
-        layout = self._layouts.refresh()
-        assigned = {layout.readers[key] for key in partitions if key in layout.readers}
+        readers = self._layouts.current().readers
+        assigned = {readers[key] for key in partitions if key in readers}
         revoked = self._owned() - assigned
         if revoked:
             self._commit_for_group()
             for task in revoked:
                 self._close_task(task)
-        self._unopened |= assigned - self._owned()
-        self._open_at = 0.0
+        self._opener.assign(partitions, assigned - self._owned())
         self._replicas.assign(self._membership.placement, self._owned())
         if revoked:
             # The group's leader gives the tasks to their new owners now.
             self._join()
 
     def _open_tasks(self) -> None:
-        """Begin to restore the assigned tasks whose last owners have no open transaction.
-
-        A killed owner's transaction ends with its time-out; the other tasks do not wait for it.
-        """
-        if not self._unopened or time.monotonic() < self._open_at:
-            return
-        self._open_at = time.monotonic() + _UNSTABLE_S
-        layout, tasks = self._layouts.current(), sorted(self._unopened)
-        load = self._positions.load
-        if not load(key for task in tasks for key in layout.inputs[task]):
-            tasks = [task for task in tasks if load(layout.inputs[task])]
-        # The ends of changelogs after the positions: the commits of the last owners are complete.
-        changelogs = {task: layout.changelogs(task) for task in tasks}
-        spans = self._positions.spans(key for rows in changelogs.values() for key in rows)
-        for task in tasks:
-            stores = changelogs[task]
+        """Begin to restore the assigned tasks that the brokers have responded about."""
+        if added := self._opener.new_tasks() - self._owned():
+            self._opener.add(added)
+        layout = self._layouts.current()
+        for task, committed, spans in self._opener.found(layout):
+            self._positions.adopt(layout.inputs[task], committed)
             state = self._replicas.take(task, spans) or self._task_states.open(
                 task, layout, spans, self._log_put
             )
             if state is not None:
-                self._unopened.discard(task)
+                self._opener.tasks.discard(task)
                 self._states[task] = state
-                self._restorer.begin(state, stores, {key: spans[key] for key in stores})
+                self._restorer.begin(state, layout.changelogs(task), spans)
 
     def _log_put(
         self, task: TaskId, topics: Mapping[str, str], store: str, key: bytes, value: bytes | None
@@ -307,7 +300,7 @@ class TaskWorker:
             wait_s = 0.0 if self.running else _IDLE_S
             for state in self._restorer.step(wait_s):
                 self._start_task(state)
-        is_assigned = self._was_assigned and not (self._states or self._unopened)
+        is_assigned = self._was_assigned and not (self._states or self._opener.is_busy)
         if is_assigned != self.is_assigned:
             self.is_assigned = is_assigned
             self._on_change()
@@ -343,7 +336,7 @@ class TaskWorker:
     def _close_task(self, task: TaskId) -> None:
         self._restorer.cancel(task)
         state = self._states.pop(task, None)
-        self._unopened.discard(task)
+        self._opener.tasks.discard(task)
         running = self.running.pop(task, None)
         if running is not None:
             for key in running.inputs:
@@ -359,6 +352,7 @@ class TaskWorker:
         self._output.abort()
         for task in self._owned():
             self._close_task(task)
+        self._opener.reset()
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -442,7 +436,11 @@ class TaskWorker:
         """Delete records of repartition topics that were committed (KIP-204)."""
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + self._settings.purge_interval_ms / 1000
-            self._positions.purge(self._layouts.current())
+            before = self._positions.purgeable(self._layouts.current())
+            if before and (self._purges is None or self._purges.done()):
+                if self._purges is not None:
+                    self._purges.result()
+                self._purges = self._lookups.start(lambda: self._positions.purge(before))
 
     def _close(self, *, is_clean: bool) -> None:
         try:
@@ -459,4 +457,6 @@ class TaskWorker:
         self._restorer.close()
         self._globals.close()
         self._reader.close()
+        # Brokers that do not respond do not delay the end.
+        self._lookups.stop(_STOP_S)
         self._positions.close()

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Iterable
+from concurrent.futures import Future
 from typing import Protocol
 
 from ottla.base.errors import OttlaError
@@ -13,6 +14,7 @@ from ottla.client.records import TopicPartition
 from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSettings
 from ottla.streams.local.disk.directory import StateDirectory
 from ottla.streams.local.layout import TaskId, TaskLayout
+from ottla.streams.local.opening.lookups import StartLookup, look_up_now
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import LogBufferPut, Spans, TaskStates
 from ottla.streams.local.state import TaskState
@@ -41,7 +43,11 @@ class TaskReplicas:
         offsets: ChangelogOffsets,
         directory: StateDirectory | None,
         settings: ReplicaSettings,
+        start: StartLookup = look_up_now,
     ) -> None:
+        """`start` asks the brokers for offsets without a wait."""
+        self._start = start
+        self._found: Future[tuple[list[TaskId], Spans]] | None = None
         self._standbys, self._states, self._offsets = standbys, states, offsets
         self._directory = directory
         self._settings = settings
@@ -65,6 +71,7 @@ class TaskReplicas:
         for task in self.tasks - wanted - owned:
             self._close(task)
         self._unopened = wanted - self.tasks
+        self._found = None
         self._open_at = self._look_at = 0.0
         self._probe_at = time.monotonic() + self._settings.probing_rebalance_interval_ms / 1000
 
@@ -76,9 +83,12 @@ class TaskReplicas:
     def serve(self, layout: TaskLayout, log: LogBufferPut) -> int:
         """Open replicas, and read changelogs; return the number of records."""
         now = time.monotonic()
-        if self._unopened and now >= self._open_at:
+        if self._found is None and self._unopened and now >= self._open_at:
             self._open_at = now + _LOOK_S
-            self._open(layout, log)
+            self._found = self._look(layout)
+        if self._found is not None and self._found.done():
+            lookup, self._found = self._found, None
+            self._open(lookup, layout, log)
         try:
             count = self._standbys.step()
             if now >= self._save_at:
@@ -96,20 +106,25 @@ class TaskReplicas:
         self._unopened |= set(damaged)
         return len(damaged)
 
-    def _open(self, layout: TaskLayout, log: LogBufferPut) -> None:
+    def _look(self, layout: TaskLayout) -> Future[tuple[list[TaskId], Spans]]:
         tasks = sorted(task for task in self._unopened if task in layout.inputs)
-        stores = {task: layout.changelogs(task) for task in tasks}
+        keys = [key for task in tasks for key in layout.changelogs(task)]
+        return self._start(lambda: (tasks, self._offsets.spans(keys)))
+
+    def _open(
+        self, lookup: Future[tuple[list[TaskId], Spans]], layout: TaskLayout, log: LogBufferPut
+    ) -> None:
         try:
-            spans = self._offsets.spans(key for rows in stores.values() for key in rows)
+            tasks, spans = lookup.result()
         except OttlaError as error:
             # The tasks of this worker do not need replicas.
             _log.warning("Replicas are opened later, because the brokers failed: %s", error)
             return
-        for task in tasks:
+        for task in sorted(self._unopened.intersection(tasks)):
             state = self._states.open(task, layout, spans, log)
             if state is not None:
                 self._unopened.discard(task)
-                self._standbys.add(state, stores[task])
+                self._standbys.add(state, layout.changelogs(task))
 
     def take(self, task: TaskId, spans: Spans) -> TaskState | None:
         """Return the state of a replica that becomes active; None if there is no usable one."""
