@@ -255,12 +255,6 @@ class KafkaStreams(LocalInstance, SnakeCase):
         refuse_async(handler, "an uncaught exception handler")
         self._instance.handler = handler
 
-    def _check_new(self, setting: str) -> None:
-        if self.state is not State.CREATED:
-            raise StreamsError(
-                f"{setting} must be set before the application starts, and it is {self.state.name}"
-            )
-
     def start(self) -> None:
         """Start the application and return immediately.
 

@@ -25,6 +25,10 @@ from ottla.streams.application.metadata import (
     ThreadMetadata,
 )
 from ottla.streams.application.progress import Progress
+from ottla.streams.application.state_listeners import (
+    StandbyUpdateListener,
+    StateRestoreListener,
+)
 from ottla.streams.application.task_members import TaskInstance, task_instances
 from ottla.streams.layout.internal_topics import (
     check_partition_counts,
@@ -170,6 +174,8 @@ class LocalEngine:
         self.is_paused = False
         self.instance: Mapping[str, Any] = {}
         """The fields that the members publish about this instance; set it before `start`."""
+        self.restore_listener: StateRestoreListener | None = None
+        self.standby_listener: StandbyUpdateListener | None = None
         self.on_change: Callable[[], None] = _ignore
         """Called when a worker begins or ends to process."""
 
@@ -319,7 +325,7 @@ class LocalEngine:
         parts = TaskWorkerParts(
             membership,
             reader(""),
-            Restorer(lambda: reader("-restore")),
+            Restorer(lambda: reader("-restore"), self.restore_listener),
             self._output(
                 properties,
                 lambda topic: lookups.start(lambda: positions.max_message_bytes(topic)).result(),
@@ -328,7 +334,7 @@ class LocalEngine:
             globals_,
             states,
             TaskReplicas(
-                Standbys(lambda: reader("-standby")),
+                Standbys(lambda: reader("-standby"), self.standby_listener),
                 states,
                 positions,
                 self._directory,
@@ -476,6 +482,8 @@ def total(progresses: Sequence[Progress]) -> Progress:
         lag=sum(progress.lag for progress in progresses),
         dropped=dropped,
         tasks=tasks,
+        restore_left=sum(progress.restore_left for progress in progresses),
+        restore_total=sum(progress.restore_total for progress in progresses),
     )
 
 

@@ -139,6 +139,8 @@ class TaskWorker:
                 "restoring": len(self._states) + len(self._opener.tasks),
                 "standby": len(self._replicas.tasks),
             },
+            restore_left=self._restorer.left,
+            restore_total=self._restorer.total,
         )
 
     @property

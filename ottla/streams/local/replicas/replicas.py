@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ottla.base.errors import OttlaError
 from ottla.client.records import TopicPartition
+from ottla.streams.application.state_listeners import SuspendReason
 from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSettings
 from ottla.streams.local.disk.directory import StateDirectory
 from ottla.streams.local.layout import TaskId, TaskLayout
@@ -76,7 +77,7 @@ class TaskReplicas:
         self._probe_at = time.monotonic() + self._settings.probing_rebalance_interval_ms / 1000
 
     def _close(self, task: TaskId) -> None:
-        state = self._standbys.take(task)
+        state = self._standbys.take(task, SuspendReason.MIGRATED)
         if state is not None:
             self._states.save_and_close(state)
 
@@ -130,7 +131,7 @@ class TaskReplicas:
         """Return the state of a replica that becomes active; None if there is no usable one."""
         self._unopened.discard(task)
         self._warmups.discard(task)
-        state = self._standbys.take(task)
+        state = self._standbys.take(task, SuspendReason.PROMOTED)
         if state is None:
             return None
         positions = state.positions

@@ -4,13 +4,17 @@ The task can continue here with only the end of the changelog to restore. With e
 reader stops before an open transaction.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ottla.client.records import TopicPartition
+from ottla.streams.application.state_listeners import StandbyUpdateListener, SuspendReason
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId
 from ottla.streams.local.state import TaskState
+from ottla.streams.model.errors import StreamsError
+from ottla.streams.model.user_errors import UsersErrors
 
 _STEP_RECORDS = 2_000
 
@@ -24,8 +28,13 @@ class _Standby:
 class Standbys:
     """The standby tasks of a worker. For one thread."""
 
-    def __init__(self, open_reader: Callable[[], PartitionReader]) -> None:
+    def __init__(
+        self,
+        open_reader: Callable[[], PartitionReader],
+        listener: StandbyUpdateListener | None = None,
+    ) -> None:
         self._open_reader = open_reader
+        self._listener = listener or StandbyUpdateListener()
         self._reader: PartitionReader | None = None
         self._standbys: dict[TaskId, _Standby] = {}
         self._owners: dict[TopicPartition, _Standby] = {}
@@ -56,16 +65,23 @@ class Standbys:
         standby = self._standbys[state.task] = _Standby(state, stores)
         if not stores:
             return
+        with _listening("start"):
+            for key, store in stores.items():
+                self._listener.on_update_start(key, store, state.positions[key])
         if self._reader is None:
             self._reader = self._open_reader()
         self._owners |= dict.fromkeys(stores, standby)
         self._reader.add({key: state.positions[key] for key in stores})
 
-    def take(self, task: TaskId) -> TaskState | None:
+    def take(self, task: TaskId, reason: SuspendReason) -> TaskState | None:
         """Stop following a task, and return its state; None if it is not here."""
         standby = self._standbys.pop(task, None)
         if standby is None:
             return None
+        with _listening("end"):
+            for key, store in standby.stores.items():
+                position = standby.state.positions[key]
+                self._listener.on_update_suspended(key, store, position, self._end(key), reason)
         if self._reader is not None:
             self._reader.remove(standby.stores)
         for key in standby.stores:
@@ -77,6 +93,7 @@ class Standbys:
         if self._reader is None or not self._reader.assigned:
             return 0
         rows = self._reader.poll(_STEP_RECORDS, timeout_s)
+        counts: Counter[TopicPartition] = Counter()
         for row in rows:
             standby = self._owners[row.key]
             if isinstance(row, Arrived):
@@ -85,11 +102,25 @@ class Standbys:
                     standby.stores[row.key], record.key or b"", record.value, record.timestamp
                 )
                 standby.state.positions[row.key] = record.offset + 1
+                counts[row.key] += 1
             else:
                 standby.state.positions[row.key] = row.offset
+        self._report(counts)
         for standby in self._standbys.values():
             standby.state.save_if_large()
         return len(rows)
+
+    def _report(self, counts: Counter[TopicPartition]) -> None:
+        with _listening("batch"):
+            for key, count in counts.items():
+                standby = self._owners[key]
+                store, task = standby.stores[key], str(standby.state.task)
+                last = standby.state.positions[key] - 1
+                self._listener.on_batch_loaded(key, store, task, last, count, self._end(key))
+
+    def _end(self, key: TopicPartition) -> int:
+        end = None if self._reader is None else self._reader.end(key)
+        return -1 if end is None else end
 
     def damaged(self) -> list[TaskId]:
         """Return the tasks whose state on disk cannot be read."""
@@ -104,3 +135,7 @@ class Standbys:
         """Close the reader; the states are taken before."""
         if self._reader is not None:
             self._reader.close()
+
+
+def _listening(event: str) -> UsersErrors:
+    return UsersErrors(f"The standby listener failed at the {event} of an update:", StreamsError)
