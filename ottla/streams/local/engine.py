@@ -202,10 +202,15 @@ class LocalEngine:
         for worker in self._workers:
             worker.is_paused = is_paused
 
-    def stores(self, name: str) -> LocalStores:
-        """Return the stores of this name in the tasks that run in this process."""
+    def stores(self, name: str, *, is_stale: bool = False) -> LocalStores:
+        """Return the stores of this name in the tasks that run in this process.
+
+        With `is_stale` those of standbys, too.
+        """
         return LocalStores(
-            name, lambda: [task for row in self._workers for task in list(row.running.values())]
+            name,
+            lambda: [task for row in self._workers for task in list(row.running.values())],
+            lambda: [row for worker in self._workers for row in worker.replicas() if is_stale],
         )
 
     def threads(self) -> list[ThreadMetadata]:

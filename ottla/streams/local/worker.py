@@ -27,6 +27,7 @@ from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.opening.lookups import LookupThread
 from ottla.streams.local.opening.opener import TaskOpener
 from ottla.streams.local.replicas.replicas import TaskReplicas
+from ottla.streams.local.replicas.standbys import Standby
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.running import Offsets, RunningTask
@@ -163,6 +164,10 @@ class TaskWorker:
         return ThreadMetadata(
             thread_name, state if self._was_assigned else "STARTING", active, standby
         )
+
+    def replicas(self) -> list[Standby]:
+        """Return the standby and warm-up replicas; other threads may read their stores."""
+        return self._replicas.replicas()
 
     def store_positions(self) -> dict[TopicPartition, tuple[str, int | None]]:
         """Return the stores of the changelogs of tasks here, with their positions; other threads

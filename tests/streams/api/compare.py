@@ -178,7 +178,7 @@ SAID: dict[str, str] = {
     "QueryableStoreTypes.*|Query": "QueryableStoreType",
     # Getters of values that the caller itself has set.
     "StateQueryRequest.(executionInfoEnabled|getPositionBound|isAllPartitions)": "withQuery",
-    "WindowRangeQuery.getTime(From|To)|StoreQueryParameters.staleStoresEnabled": "withQuery",
+    "WindowRangeQuery.getTime(From|To)": "withQuery",
     "Joined.gracePeriod": "a getter",
     "ValueAndTimestamp.makeAllowNullable": "a getter",
 }

@@ -16,7 +16,7 @@ from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSet
 from ottla.streams.local.disk.directory import StateDirectory
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.opening.lookups import StartLookup, look_up_now
-from ottla.streams.local.replicas.standbys import Standbys
+from ottla.streams.local.replicas.standbys import Standby, Standbys
 from ottla.streams.local.replicas.task_states import LogBufferPut, Spans, TaskStates
 from ottla.streams.local.state import TaskState
 from ottla.streams.model.errors import StateDamaged
@@ -64,6 +64,10 @@ class TaskReplicas:
     def states(self) -> list[TaskState]:
         """Return the states of the replicas; other threads may call it."""
         return self._standbys.states()
+
+    def replicas(self) -> list[Standby]:
+        """Return the replicas; other threads may call it, and read the stores."""
+        return self._standbys.replicas()
 
     def assign(self, placement: MemberPlacement, owned: frozenset[TaskId]) -> None:
         """Keep exactly the replicas of an assignment, except for tasks that the worker runs."""

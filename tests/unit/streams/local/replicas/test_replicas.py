@@ -2,13 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 
+import pytest
+
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.records import TopicPartition
-from ottla.streams import Serdes, StandbyUpdateListener, StreamsBuilder, SuspendReason
+from ottla.streams import (
+    InvalidStateStoreError,
+    Serdes,
+    StandbyUpdateListener,
+    StreamsBuilder,
+    SuspendReason,
+)
 from ottla.streams.layout.layout import Application
 from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSettings
 from ottla.streams.local.inputs import Arrived, Ended
 from ottla.streams.local.layout import TaskId, task_layout
+from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
@@ -217,3 +226,19 @@ def test_replicas_are_reported_to_the_listener() -> None:
     run.serve()
     run.replicas.assign(MemberPlacement(), _NOBODY)
     assert listener.events[-1] == ("suspended", 0, 0, SuspendReason.MIGRATED)
+
+
+def test_the_stores_of_a_replica_can_be_read_by_other_threads() -> None:
+    """A read that is not up to date is allowed explicitly; a replica that has ended is refused."""
+    run = Fixture()
+    run.replicas.assign(MemberPlacement(standby=[_SECOND]), _NOBODY)
+    run.changelogs.ends[_KEYS[_SECOND]] = 3
+    run.serve()
+    stores = LocalStores("counts", list, run.replicas.replicas)
+    store = stores[1]
+    assert [key for key, _ in store.all()] == ["k0", "k1", "k2"]
+    with pytest.raises(InvalidStateStoreError):
+        LocalStores("counts", list)[1]
+    run.replicas.assign(MemberPlacement(), _NOBODY)
+    with pytest.raises(InvalidStateStoreError):
+        store.all()
