@@ -111,6 +111,7 @@ def local_settings(
             settings.max_warmup_replicas,
             tuple(settings.rack_aware_assignment_tags),
             settings.probing_rebalance_interval_ms,
+            settings.state_cleanup_delay_ms,
         ),
         client_tags=settings.client_tags,
         group_instance_id=settings.group_instance_id or None,

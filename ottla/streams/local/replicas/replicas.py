@@ -25,6 +25,8 @@ _log = logging.getLogger(__name__)
 # The pauses between two looks at warm-up replicas, and between two attempts to open a state.
 _LOOK_S = 1.0
 _SAVE_S = 1.0
+# The longest pause between two looks at state that is not used.
+_CLEAN_S = 60.0
 
 
 class ChangelogOffsets(Protocol):
@@ -55,6 +57,8 @@ class TaskReplicas:
         self._unopened: set[TaskId] = set()
         self._warmups: set[TaskId] = set()
         self._open_at = self._look_at = self._save_at = self._probe_at = 0.0
+        self._clean_s = min(settings.state_cleanup_delay_ms / 1000, _CLEAN_S)
+        self._clean_at = time.monotonic() + self._clean_s
 
     @property
     def tasks(self) -> frozenset[TaskId]:
@@ -94,6 +98,9 @@ class TaskReplicas:
         if self._found is not None and self._found.done():
             lookup, self._found = self._found, None
             self._open(lookup, layout, log)
+        if now >= self._clean_at:
+            self._clean_at = now + self._clean_s
+            self._discard_unused()
         try:
             count = self._standbys.step()
             if now >= self._save_at:
@@ -102,6 +109,12 @@ class TaskReplicas:
         except StateDamaged:
             return self._reopen_damaged()
         return count
+
+    def _discard_unused(self) -> None:
+        """Delete state on disk that is not used, where no task waits for it."""
+        directory, delay_ms = self._directory, self._settings.state_cleanup_delay_ms
+        if directory is not None:
+            self._start(lambda: directory.discard_unused(delay_ms))
 
     def _reopen_damaged(self) -> int:
         """Close the replicas with damaged state, to restore them; return their number."""
