@@ -339,14 +339,7 @@ class LocalEngine:
             positions,
             globals_,
             states,
-            TaskReplicas(
-                Standbys(lambda: reader("-standby"), self.standby_listener),
-                states,
-                positions,
-                self._directory,
-                settings.replicas,
-                lookups.start,
-            ),
+            self._replicas(lambda: reader("-standby"), states, positions, lookups),
             TaskOpener(positions, layouts.refresh, lookups.start),
             lookups,
         )
@@ -362,6 +355,18 @@ class LocalEngine:
             lambda: self.on_change(),
         )
         return worker
+
+    def _replicas(
+        self,
+        open_reader: Callable[[], PartitionReader],
+        states: TaskStates,
+        positions: TopicPositions,
+        lookups: LookupThread,
+    ) -> TaskReplicas:
+        standbys, settings = Standbys(open_reader, self.standby_listener), self._settings
+        return TaskReplicas(
+            standbys, states, positions, self._directory, settings.replicas, lookups.start
+        )
 
     def _spans(self, keys: Iterable[TopicPartition]) -> Spans:
         """Return the first and end offsets of changelogs, in the thread of the group.

@@ -171,7 +171,7 @@ class RunningTask:
     ) -> None:
         """Pass a refused record to the handler. Raises the error if the handler fails."""
         with self.gate.writing(), self.task.at(current):
-            self.task.handle_rejected(record, error)
+            self.task.failures.reject(self.task.topology, record, error)
 
     def punctuate(self) -> None:
         """Call the punctuators that are due by the wall clock."""

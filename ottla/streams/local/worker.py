@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.group.background import Failed, Joined, Lost, Rejoin
 from ottla.client.records import TopicPartition
 from ottla.streams.application.metadata import TaskMetadata, ThreadMetadata
@@ -414,10 +414,14 @@ class TaskWorker:
         while refusals is not None and (refused := self._output.settle()):
             faults = set(map(id, refusals.note(refused)))
             for row in refused:
-                if id(row) in faults:
-                    row.sent.task.handle_refused(row.sent.record, row.error, row.sent.current)
-                else:
-                    self._output.write_result(row.sent.record, row.sent.task)
+                sent, error = row.sent, row.error
+                if id(row) not in faults:
+                    try:
+                        self._output.write_again(sent)
+                        continue
+                    except ApiError as now_refused:
+                        error = now_refused
+                sent.task.handle_refused(sent.record, error, sent.current)
 
     def _commit(self) -> None:
         """Commit all tasks together, unless the group is being rebalanced."""

@@ -142,7 +142,7 @@ class TaskOpener:
         ]
 
     def _result(self, lookup: Future[T]) -> T | None:
-        """Return a result; None if the brokers do not respond, and are asked again later."""
+        """Return a result; None if the brokers do not respond: the lookup is repeated later."""
         try:
             return lookup.result()
         except (NotReachable, TimedOut) as error:

@@ -87,12 +87,15 @@ class TaskOutput:
 
         Needs `refusals`: it has the refusals of results.
         """
+        self.write_again(SentRecord(record, task.task.current_record(), task))
+
+    def write_again(self, sent: SentRecord) -> None:
+        """Queue a result that was in a batch with a refused one, or a new one."""
         assert self.refusals is not None
-        current = task.task.current_record()
-        self.refusals.check(record, current[0])
-        if self.refusals.begins_batch(record):
+        self.refusals.check(sent.record, sent.current[0])
+        if self.refusals.begins_batch(sent.record):
             self._drain()
-        self._write(record, partial(self._delivered_result, SentRecord(record, current, task)))
+        self._write(sent.record, partial(self._delivered_result, sent))
 
     def _write(self, record: ProducedRecord, on_delivery: Callable[..., None] | None) -> None:
         if self._transactions is not None and not self._transactions.is_open:

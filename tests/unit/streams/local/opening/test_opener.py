@@ -125,7 +125,7 @@ def test_a_task_with_an_open_transaction_does_not_delay_the_other() -> None:
     assert run.look() == [_FIRST]
 
 
-def test_brokers_that_do_not_respond_are_asked_again() -> None:
+def test_a_lookup_is_repeated_if_the_brokers_do_not_respond() -> None:
     """The worker does not end, because its other tasks continue."""
     run = Fixture()
     run.is_down = True
