@@ -97,7 +97,7 @@ class TopicPositions:
         (entry,) = read_config(self._brokers, resource, names=[_MAX_MESSAGE_BYTES])
         return int(entry.value or "0")
 
-    def purgeable(self, layout: TaskLayout) -> dict[TopicPartition, int]:
+    def purgeable(self, layout: TaskLayout) -> dict[tuple[str, int], int]:
         """Return the committed positions in repartition topics."""
         changelogs = {key.topic for task in layout.inputs for key in layout.changelogs(task)}
         repartitions = {topic.name for topic in layout.topics} - changelogs
@@ -107,10 +107,10 @@ class TopicPositions:
             if key.topic in repartitions and offset > 0
         }
 
-    def purge(self, before: Mapping[TopicPartition, int]) -> None:
+    def purge(self, before: Mapping[tuple[str, int], int]) -> None:
         """Delete the records before these offsets."""
         try:
-            delete_records(self._brokers, dict(before))
+            delete_records(self._brokers, before)
         except ApiError as error:
             # Another worker has deleted more.
             if error.code is not ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -71,8 +71,7 @@ FindLimit = Callable[[str], int]
 def refusal_of(error: Any, sent: SentRecord) -> RefusedRecord | None:
     """Return the refusal that a delivery report is about; None if the record is not at fault."""
     if error.code() == transport.OTHER_RECORD:
-        cause = ApiError(ErrorCode.INVALID_RECORD)
-        return RefusedRecord(sent, cause, is_innocent=True)
+        return RefusedRecord(sent, ApiError(ErrorCode.INVALID_RECORD), is_innocent=True)
     cause = transport.unsent_error(error, sent.record.topic, sent.record.partition)
     if isinstance(cause, ApiError) and cause.code in _OF_RECORDS:
         return RefusedRecord(sent, cause)
