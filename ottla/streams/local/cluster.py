@@ -21,7 +21,8 @@ _MAX_MESSAGE_BYTES = "max.message.bytes"
 class TopicPositions:
     """The committed positions of an application's inputs.
 
-    The requests to the brokers are for one thread, and all other methods are for one thread. `resets` has the start (earliest or latest) of the topics that have one of their own.
+    The requests to the brokers are for one thread, and all other methods are for one thread.
+    `resets` has the start (earliest or latest) of the topics that have one of their own.
     """
 
     def __init__(

@@ -402,7 +402,7 @@ class TaskWorker:
         self._commit()
 
     def _commit_for_group(self) -> None:
-        """Commit before the group is joined, also if the tasks must go back to their last commit."""
+        """Commit before a join, also if the tasks must go back to their last commit."""
         try:
             self._commit()
         except (StateDamaged, RecordsRefused) as error:

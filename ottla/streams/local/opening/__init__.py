@@ -1,1 +1,1 @@
-"""Requests of a worker to the brokers that its tasks do not wait for, and the tasks to be opened."""
+"""Requests of a worker to the brokers, and the tasks that wait for them to be opened."""

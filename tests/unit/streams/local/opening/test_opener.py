@@ -1,4 +1,4 @@
-"""Tasks are opened when the brokers have responded, and never with the result of another assignment."""
+"""Tasks are opened when the brokers have responded, not with the result of another assignment."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
