@@ -1,6 +1,7 @@
 """Replicas follow changelogs, and hand their states over."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 
@@ -88,7 +89,8 @@ class Fixture:
         self.layout = task_layout(application, {"in": 2})
         self.changelogs = Changelogs()
         states = TaskStates(open_memory, frozenset(), _DEFAULTS, None, self.changelogs)
-        standbys = Standbys(lambda: self.changelogs, listener)  # type: ignore[arg-type, return-value]
+        reader: Any = self.changelogs
+        standbys = Standbys(lambda: reader, listener)
         settings = ReplicaSettings(acceptable_recovery_lag=10)
         self.replicas = TaskReplicas(standbys, states, self.changelogs, None, settings)
 
