@@ -79,6 +79,8 @@ READ, WRITE = "Read", "Write"
 """Operations for `record_error`."""
 GROUP_DENIED = KafkaError.GROUP_AUTHORIZATION_FAILED
 """librdkafka looks up a coordinator even if no group is used: this error is then none."""
+OTHER_RECORD = KafkaError._INVALID_DIFFERENT_RECORD
+"""Another record of the batch was refused."""
 UNKNOWN_PARTITION = KafkaError._UNKNOWN_PARTITION
 UNKNOWN_TOPIC = KafkaError._UNKNOWN_TOPIC
 _TRANSIENT = (

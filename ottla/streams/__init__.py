@@ -18,6 +18,13 @@ from ottla.base.loading import load, load_module
 
 if TYPE_CHECKING:
     from ottla.streams.application.metadata import StreamsMetadata as StreamsMetadata
+    from ottla.streams.application.state_listeners import (
+        StandbyUpdateListener as StandbyUpdateListener,
+    )
+    from ottla.streams.application.state_listeners import (
+        StateRestoreListener as StateRestoreListener,
+    )
+    from ottla.streams.application.state_listeners import SuspendReason as SuspendReason
     from ottla.streams.kafka_streams import KafkaStreams as KafkaStreams
     from ottla.streams.kafka_streams import State as State
     from ottla.streams.kafka_streams import UncaughtExceptionResponse as UncaughtExceptionResponse
@@ -34,6 +41,10 @@ _ON_SPARK = {
     **dict.fromkeys(
         ("KeyQueryMetadata", "LagInfo", "StreamsMetadata", "TaskMetadata", "ThreadMetadata"),
         "ottla.streams.application.metadata",
+    ),
+    **dict.fromkeys(
+        ("StandbyUpdateListener", "StateRestoreListener", "SuspendReason"),
+        "ottla.streams.application.state_listeners",
     ),
     "UncaughtExceptionResponse": "ottla.streams.kafka_streams",
     "explain": "ottla.streams.spark.query.explain",

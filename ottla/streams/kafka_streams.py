@@ -255,12 +255,6 @@ class KafkaStreams(LocalInstance, SnakeCase):
         refuse_async(handler, "an uncaught exception handler")
         self._instance.handler = handler
 
-    def _check_new(self, setting: str) -> None:
-        if self.state is not State.CREATED:
-            raise StreamsError(
-                f"{setting} must be set before the application starts, and it is {self.state.name}"
-            )
-
     def start(self) -> None:
         """Start the application and return immediately.
 
@@ -439,13 +433,18 @@ class KafkaStreams(LocalInstance, SnakeCase):
         `name` is the store's name or Kafka's StoreQueryParameters. The first call waits until the
         changelog has been read to its end, at most `timeout_s` seconds. Later calls return
         immediately. With `is_local` the local engine reads the stores of this instance's tasks,
-        also uncommitted changes; a read raises InvalidStateStoreError while its task moves.
+        also uncommitted changes; a read raises InvalidStateStoreError while its task moves. With
+        `enable_stale_stores` of StoreQueryParameters it reads standbys, too, and does not wait.
 
         Raises StreamsError if the store does not exist (with the names of all stores), if it has no
         changelog, if the application has not been started, or after a timeout.
         """
         if isinstance(name, StoreQueryParameters):
             timed = name.queryable_store_type.with_timestamps
+            if is_local and name.stale_stores_enabled:
+                check_started(self.state, f"store {name.store_name} cannot be read")
+                stale = self._local_view(name.store_name, with_timestamps=timed, is_stale=True)
+                return name.narrow(stale)
             full_view = self.store(
                 name.store_name, with_timestamps=timed, timeout_s=timeout_s, is_local=is_local
             )
@@ -470,14 +469,16 @@ class KafkaStreams(LocalInstance, SnakeCase):
         view = self.store(request.store_name, timeout_s=timeout_s)
         return request.answer(view, is_global=request.store_name in self._topology.global_stores)
 
-    def _local_view(self, name: str, *, with_timestamps: bool) -> StoreView:
+    def _local_view(self, name: str, *, with_timestamps: bool, is_stale: bool = False) -> StoreView:
         engine, builder = self._runs_on, self._topology.stores.get(name)
         if not isinstance(engine, LocalEngine) or builder is None:
             raise StreamsError(
                 f"store {name} cannot be read with is_local=True: this needs a store of tasks, and "
                 "engine='local'"
             )
-        return view_of(builder, engine.stores(name), with_timestamps=with_timestamps)
+        return view_of(
+            builder, engine.stores(name, is_stale=is_stale), with_timestamps=with_timestamps
+        )
 
     def _open_view(self, name: str, *, with_timestamps: bool) -> tuple[ChangelogFeed, StoreView]:
         topology = self._topology

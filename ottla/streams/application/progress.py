@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _LOOK_S = 1.0
+_BAR = 20
 _ERASE = "\r\x1b[2K"
 
 
@@ -37,6 +38,10 @@ class Progress:
     """
     tasks: Mapping[str, int] = field(default_factory=dict)
     """Local engine: the number of tasks of this instance by state: active, restoring or standby."""
+    restore_left: int = 0
+    """Local engine: the number of records of changelogs that are left to be restored."""
+    restore_total: int = 0
+    """Local engine: the number of records that the present restores read in total."""
     is_idle: bool = False
     """True if all records, also of internal topics, were read and have had their effects.
 
@@ -60,6 +65,12 @@ def as_bytes(count: int) -> str:
     return f"{number:.1f} {_UNITS[-1]}"
 
 
+def restore_bar(now: Progress) -> str:
+    """Return a bar of the restores, with the number of records that are left."""
+    done = _BAR * (now.restore_total - now.restore_left) // max(now.restore_total, 1)
+    return f"restoring [{'#' * done:-<{_BAR}}] {now.restore_left:,} left"
+
+
 def line(
     title: str, now: Progress, before: Progress, seconds: float, width: int | None = None
 ) -> str:
@@ -70,6 +81,8 @@ def line(
     """
     rate = max((now.records - before.records) / seconds, 0) if seconds > 0 else 0.0
     mark = now.watermark
+    if now.restore_left:
+        title = f"{title} | {restore_bar(now)}"
     parts = [title, f"{rate:,.0f} records/s", f"lag {now.lag:,}"]
     parts.append(f"state {as_bytes(now.state_bytes)}")
     parts += [f"dropped {now.dropped_records:,}"] if now.dropped_records else []

@@ -6,9 +6,10 @@ offsets together.
 
 Not done: worker processes (start several programs; `num_stream_threads` are threads of one), costs
 of traffic between racks (KIP-925), the streams group protocol (KIP-1071), a new layout for stateful
-tasks whose topics gain partitions (an error), `is_local` reads of standbys, global stores and
-KIP-796 queries (they read changelogs), restore listeners, production exception handlers for records
-that the broker refuses after they were sent. The worker waits for the brokers when it opens tasks.
-Changelogs of buffers (suppress, grace, outer joins) have their own format: Kafka Streams in Java
-cannot continue with them. Read-only state stores (KIP-813) start empty.
+tasks whose topics gain partitions (an error), `is_local` reads of global stores and of tasks that
+are being restored, KIP-796 queries (they read changelogs), restore listeners of global stores,
+production exception handlers for records of changelogs that the broker refuses (as the state would
+differ, the application fails). Changelogs of buffers (suppress, grace, outer joins) have their own
+format: Kafka Streams in Java cannot continue with them. Read-only state stores (KIP-813) start
+empty.
 """

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.base.errors import ApiError, ErrorCode, OttlaError
 from ottla.client import transport
+from ottla.client.admin.configs import Resource, ResourceType, read_config
 from ottla.client.admin.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.admin.records import delete_records
 from ottla.client.admin.topics import describe_topic
@@ -14,10 +15,13 @@ from ottla.streams.local.layout import TaskLayout
 from ottla.streams.local.running import Offsets
 from ottla.streams.model import committed_times
 
+_MAX_MESSAGE_BYTES = "max.message.bytes"
+
 
 class TopicPositions:
-    """The committed positions of an application's inputs. For one thread.
+    """The committed positions of an application's inputs.
 
+    The requests to the brokers are for one thread, and all other methods are for one thread.
     `resets` has the start (earliest or latest) of the topics that have one of their own.
     """
 
@@ -30,16 +34,13 @@ class TopicPositions:
         self._default_reset = default_reset
         self._committed: Offsets = {}
 
-    def load(self, keys: Iterable[TopicPartition]) -> bool:
-        """Read the committed positions; return False if an open transaction may change them."""
+    def committed(self, keys: Iterable[TopicPartition]) -> Offsets | None:
+        """Read committed positions; return None if an open transaction may change them."""
         wanted = list(keys)
         found = self._brokers.retry(lambda: self._stable(wanted)) if wanted else {}
         if found is None:
-            return False
-        for key in wanted:
-            self._committed.pop(key, None)
-        self._committed |= {key: (row.offset, row.metadata) for key, row in found.items()}
-        return True
+            return None
+        return {key: (row.offset, row.metadata) for key, row in found.items()}
 
     def _stable(self, keys: list[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata] | None:
         try:
@@ -48,6 +49,12 @@ class TopicPositions:
             if error.code is ErrorCode.UNSTABLE_OFFSET_COMMIT:
                 return None
             raise
+
+    def adopt(self, keys: Iterable[TopicPartition], offsets: Offsets) -> None:
+        """Note the committed positions of a task that is opened."""
+        for key in keys:
+            self._committed.pop(key, None)
+        self._committed |= offsets
 
     def note(self, offsets: Offsets) -> None:
         """Note what this worker has committed."""
@@ -85,17 +92,24 @@ class TopicPositions:
         """Return the first offset and the high watermark of partitions."""
         return spans_of(self._brokers, keys)
 
-    def purge(self, layout: TaskLayout) -> None:
-        """Delete the committed records of repartition topics."""
+    def max_message_bytes(self, topic: str) -> int:
+        """Return the maximum size of a batch of a topic."""
+        resource = Resource(ResourceType.TOPIC, topic)
+        (entry,) = read_config(self._brokers, resource, names=[_MAX_MESSAGE_BYTES])
+        return int(entry.value or "0")
+
+    def purgeable(self, layout: TaskLayout) -> dict[tuple[str, int], int]:
+        """Return the committed positions in repartition topics."""
         changelogs = {key.topic for task in layout.inputs for key in layout.changelogs(task)}
         repartitions = {topic.name for topic in layout.topics} - changelogs
-        before: dict[tuple[str, int], int] = {
+        return {
             key: offset
             for key, (offset, _) in self._committed.items()
             if key.topic in repartitions and offset > 0
         }
-        if not before:
-            return
+
+    def purge(self, before: Mapping[tuple[str, int], int]) -> None:
+        """Delete the records before these offsets."""
         try:
             delete_records(self._brokers, before)
         except ApiError as error:

@@ -25,6 +25,10 @@ from ottla.streams.application.metadata import (
     ThreadMetadata,
 )
 from ottla.streams.application.progress import Progress
+from ottla.streams.application.state_listeners import (
+    StandbyUpdateListener,
+    StateRestoreListener,
+)
 from ottla.streams.application.task_members import TaskInstance, task_instances
 from ottla.streams.layout.internal_topics import (
     check_partition_counts,
@@ -39,16 +43,20 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.opener import TaskOpener
 from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
+from ottla.streams.local.sending.output import TaskOutput
+from ottla.streams.local.sending.refused import FindLimit, RefusedRecords
 from ottla.streams.local.worker import TaskWorker, TaskWorkerParts, WorkerSettings
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.serdes import Serde, resolve
 from ottla.streams.settings.application import AppSettings
+from ottla.streams.settings.handlers import DefaultProductionExceptionHandler
 from ottla.streams.stores.builders import StoreType
 from ottla.streams.task.task import TaskSettings
 from ottla.streams.topology.topology import Source, Topology, visible_stores
@@ -103,6 +111,7 @@ def local_settings(
             settings.max_warmup_replicas,
             tuple(settings.rack_aware_assignment_tags),
             settings.probing_rebalance_interval_ms,
+            settings.state_cleanup_delay_ms,
         ),
         client_tags=settings.client_tags,
         group_instance_id=settings.group_instance_id or None,
@@ -166,6 +175,8 @@ class LocalEngine:
         self.is_paused = False
         self.instance: Mapping[str, Any] = {}
         """The fields that the members publish about this instance; set it before `start`."""
+        self.restore_listener: StateRestoreListener | None = None
+        self.standby_listener: StandbyUpdateListener | None = None
         self.on_change: Callable[[], None] = _ignore
         """Called when a worker begins or ends to process."""
 
@@ -192,10 +203,15 @@ class LocalEngine:
         for worker in self._workers:
             worker.is_paused = is_paused
 
-    def stores(self, name: str) -> LocalStores:
-        """Return the stores of this name in the tasks that run in this process."""
+    def stores(self, name: str, *, is_stale: bool = False) -> LocalStores:
+        """Return the stores of this name in the tasks that run in this process.
+
+        With `is_stale` those of standbys, too.
+        """
         return LocalStores(
-            name, lambda: [task for row in self._workers for task in list(row.running.values())]
+            name,
+            lambda: [task for row in self._workers for task in list(row.running.values())],
+            lambda: [row for worker in self._workers for row in worker.replicas() if is_stale],
         )
 
     def threads(self) -> list[ThreadMetadata]:
@@ -285,6 +301,7 @@ class LocalEngine:
             group_id = f"{application_id}{suffix}"
             return PartitionReader(properties, group_id, is_committed=settings.is_exactly_once)
 
+        lookups = LookupThread(f"{_thread_name(number)}-lookups")
         positions = TopicPositions(
             brokers, application_id, _resets(self._topology), settings.offset_reset
         )
@@ -314,18 +331,17 @@ class LocalEngine:
         parts = TaskWorkerParts(
             membership,
             reader(""),
-            Restorer(lambda: reader("-restore")),
-            self._output(properties),
+            Restorer(lambda: reader("-restore"), self.restore_listener),
+            self._output(
+                properties,
+                lambda topic: lookups.start(lambda: positions.max_message_bytes(topic)).result(),
+            ),
             positions,
             globals_,
             states,
-            TaskReplicas(
-                Standbys(lambda: reader("-standby")),
-                states,
-                positions,
-                self._directory,
-                settings.replicas,
-            ),
+            self._replicas(lambda: reader("-standby"), states, positions, lookups),
+            TaskOpener(positions, layouts.refresh, lookups.start),
+            lookups,
         )
         worker = TaskWorker(
             WorkerSettings(
@@ -340,6 +356,18 @@ class LocalEngine:
         )
         return worker
 
+    def _replicas(
+        self,
+        open_reader: Callable[[], PartitionReader],
+        states: TaskStates,
+        positions: TopicPositions,
+        lookups: LookupThread,
+    ) -> TaskReplicas:
+        standbys, settings = Standbys(open_reader, self.standby_listener), self._settings
+        return TaskReplicas(
+            standbys, states, positions, self._directory, settings.replicas, lookups.start
+        )
+
     def _spans(self, keys: Iterable[TopicPartition]) -> Spans:
         """Return the first and end offsets of changelogs, in the thread of the group.
 
@@ -350,15 +378,21 @@ class LocalEngine:
         with settings.access.brokers(client_id=application_id, timeout_s=timeout_s) as brokers:
             return spans_of(brokers, keys)
 
-    def _output(self, properties: Mapping[str, Any]) -> TaskOutput:
+    def _output(self, properties: Mapping[str, Any], find_limit: FindLimit) -> TaskOutput:
         settings = self._settings
+        handlers = self._tasks.exception_handlers
+        refusals = (
+            None
+            if isinstance(handlers.production, DefaultProductionExceptionHandler)
+            else RefusedRecords(find_limit, handlers.dead_letter_queue_topic_name)
+        )
         if not settings.is_exactly_once:
-            return TaskOutput(properties, None)
+            return TaskOutput(properties, None, refusals)
         # The next owner of a task waits for the end of a killed worker's transaction.
         timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
         options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
         name = f"{self._tasks.application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
-        return TaskOutput({**properties, **options}, name)
+        return TaskOutput({**properties, **options}, name, refusals)
 
     def _group_settings(self, number: int) -> GroupSettings:
         settings, instance_id = self._settings, self._settings.group_instance_id
@@ -459,6 +493,8 @@ def total(progresses: Sequence[Progress]) -> Progress:
         lag=sum(progress.lag for progress in progresses),
         dropped=dropped,
         tasks=tasks,
+        restore_left=sum(progress.restore_left for progress in progresses),
+        restore_total=sum(progress.restore_total for progress in progresses),
     )
 
 

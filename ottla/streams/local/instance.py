@@ -1,13 +1,16 @@
 """The methods of KafkaStreams that need the local engine: the tasks are in this process.
 
 Not done: on Spark. `queryMetadataForKey` with a partitioner (a key has the partition of its hash).
-`setGlobalStateRestoreListener` (`StateRestoreListener`) and `setStandbyUpdateListener`.
 """
 
 from typing import Any
 
 from ottla.streams.application.instance import Engine
 from ottla.streams.application.metadata import KeyQueryMetadata, LagInfo, ThreadMetadata
+from ottla.streams.application.state_listeners import (
+    StandbyUpdateListener,
+    StateRestoreListener,
+)
 from ottla.streams.application.states import State, StateMachine
 from ottla.streams.local.engine import LocalEngine
 from ottla.streams.model.errors import StreamsError
@@ -31,6 +34,23 @@ class LocalInstance:
             raise StreamsError(f"clean_up() needs a closed application: it is {state.name}")
         if isinstance(self._runs_on, LocalEngine):
             self._runs_on.clean_up()
+
+    def set_global_state_restore_listener(self, listener: StateRestoreListener) -> None:
+        """Set the listener of restores from changelogs. Call it before `start`."""
+        self._check_new("a restore listener")
+        self._local("set_global_state_restore_listener").restore_listener = listener
+
+    def set_standby_update_listener(self, listener: StandbyUpdateListener) -> None:
+        """Set the listener of standby and warm-up replicas (KIP-988). Call it before `start`."""
+        self._check_new("a standby listener")
+        self._local("set_standby_update_listener").standby_listener = listener
+
+    def _check_new(self, setting: str) -> None:
+        if self._states.state is not State.CREATED:
+            raise StreamsError(
+                f"{setting} must be set before the application starts, and it is "
+                f"{self._states.state.name}"
+            )
 
     def pause(self) -> None:
         """Stop processing until `resume`; the tasks stay assigned (KIP-834; local engine only)."""

@@ -7,6 +7,7 @@ none. It reads uncommitted state, as in Kafka Streams.
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ottla.streams.local.replicas.standbys import Standby
 from ottla.streams.local.running import RunningTask, StateGate
 from ottla.streams.model.errors import InvalidStateStoreError
 from ottla.streams.stores.iterators import KeyValueIterator
@@ -37,16 +38,30 @@ class GuardedStore:
 
 
 class LocalStores(Sequence[Any]):
-    """The stores of this name in the tasks that run now; an index is a partition."""
+    """The stores of this name in the tasks that run now; an index is a partition.
 
-    def __init__(self, name: str, running: Callable[[], Sequence[RunningTask]]) -> None:
-        self._name, self._running = name, running
+    `standbys` returns replicas, whose stores are read if no task here has the partition.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        running: Callable[[], Sequence[RunningTask]],
+        standbys: Callable[[], Sequence[Standby]] = list,
+    ) -> None:
+        self._name, self._running, self._standbys = name, running, standbys
 
     def _found(self) -> dict[int, GuardedStore]:
+        name = self._name
         found = {
-            task.id.partition: GuardedStore(self._name, task.task.stores[self._name], task.gate)
+            row.state.task.partition: GuardedStore(name, store, row.gate)
+            for row in self._standbys()
+            if (store := row.state.store(name)) is not None
+        }
+        found |= {
+            task.id.partition: GuardedStore(name, task.task.stores[name], task.gate)
             for task in self._running()
-            if self._name in task.task.stores
+            if name in task.task.stores
         }
         if not found:
             raise migrated(self._name)

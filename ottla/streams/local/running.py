@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ottla.base.errors import ApiError
 from ottla.client.records import TopicPartition
 from ottla.streams.layout.layout import SubTopology
 from ottla.streams.local import clocks
@@ -17,6 +18,7 @@ from ottla.streams.local.layout import TaskId
 from ottla.streams.local.state import TaskState
 from ottla.streams.model import committed_times
 from ottla.streams.model.raw import ProducedRecord, TopicRecord
+from ottla.streams.task.caching import CurrentRecord
 from ottla.streams.task.dropped_records import DroppedRecords
 from ottla.streams.task.task import Task
 
@@ -163,6 +165,13 @@ class RunningTask:
                 if self.gate.is_wanted:
                     self.gate.give_way()
         return count
+
+    def handle_refused(
+        self, record: ProducedRecord, error: ApiError, current: CurrentRecord
+    ) -> None:
+        """Pass a refused record to the handler. Raises the error if the handler fails."""
+        with self.gate.writing(), self.task.at(current):
+            self.task.failures.reject(self.task.topology, record, error)
 
     def punctuate(self) -> None:
         """Call the punctuators that are due by the wall clock."""

@@ -142,6 +142,10 @@ class TaskState:
         else:
             self._stores[store].restore(key, value, timestamp)
 
+    def store(self, name: str) -> Any | None:
+        """Return a store with a changelog, as far as it was restored; None for other names."""
+        return self._stores.get(name)
+
     def hand_over(self, stores: dict[str, StateStore]) -> None:
         """Give the stores of the running task what the restored ones know besides their maps."""
         for name, store in stores.items():

@@ -9,10 +9,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from ottla.base.errors import OttlaError
+from ottla.base.errors import ApiError, OttlaError
 from ottla.client.group.background import Failed, Joined, Lost, Rejoin
 from ottla.client.records import TopicPartition
 from ottla.streams.application.metadata import TaskMetadata, ThreadMetadata
@@ -23,13 +24,16 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.opener import TaskOpener
 from ottla.streams.local.replicas.replicas import TaskReplicas
+from ottla.streams.local.replicas.standbys import Standby
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
 from ottla.streams.local.running import Offsets, RunningTask
+from ottla.streams.local.sending.output import TaskOutput
 from ottla.streams.local.state import TaskState
-from ottla.streams.model.errors import StateDamaged, TaskMigrated
+from ottla.streams.model.errors import RecordsRefused, StateDamaged, TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
 from ottla.streams.task.task import TaskSettings
 
@@ -39,8 +43,7 @@ _PROCESS_RECORDS = 1_000
 # The number of waiting records of a partition above which it is paused.
 _BUFFERED_RECORDS = 5_000
 _IDLE_S = 0.05
-# The pause between two looks at positions that an open transaction may change.
-_UNSTABLE_S = 0.1
+_STOP_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,8 @@ class TaskWorkerParts:
     globals: GlobalState
     states: TaskStates
     replicas: TaskReplicas
+    opener: TaskOpener
+    lookups: LookupThread
 
 
 class TaskWorker:
@@ -95,12 +100,10 @@ class TaskWorker:
         self._reader, self._restorer = parts.reader, parts.restorer
         self._output, self._positions = parts.output, parts.positions
         self._globals, self._task_states = parts.globals, parts.states
-        self._replicas = parts.replicas
+        self._replicas, self._lookups = parts.replicas, parts.lookups
         self._on_change = on_change
         self._stopping = threading.Event()
-        # Assigned tasks whose positions are not stable yet, and when to look again.
-        self._unopened: set[TaskId] = set()
-        self._open_at = 0.0
+        self._opener = parts.opener
         self._states: dict[TaskId, TaskState] = {}
         self.running: dict[TaskId, RunningTask] = {}
         self._readers: dict[TopicPartition, RunningTask] = {}
@@ -112,6 +115,7 @@ class TaskWorker:
         self.consumed = 0
         self._commits = 0
         self._commit_at = 0.0
+        self._purges: Future[None] | None = None
         self._purge_at = time.monotonic() + settings.purge_interval_ms / 1000
 
     def stop(self) -> None:
@@ -133,9 +137,11 @@ class TaskWorker:
             dropped={str(row.id): row.dropped.total for row in running if row.dropped.total},
             tasks={
                 "active": len(running),
-                "restoring": len(self._states) + len(self._unopened),
+                "restoring": len(self._states) + len(self._opener.tasks),
                 "standby": len(self._replicas.tasks),
             },
+            restore_left=self._restorer.left,
+            restore_total=self._restorer.total,
         )
 
     @property
@@ -158,6 +164,10 @@ class TaskWorker:
         return ThreadMetadata(
             thread_name, state if self._was_assigned else "STARTING", active, standby
         )
+
+    def replicas(self) -> list[Standby]:
+        """Return the standby and warm-up replicas; other threads may read their stores."""
+        return self._replicas.replicas()
 
     def store_positions(self) -> dict[TopicPartition, tuple[str, int | None]]:
         """Return the stores of the changelogs of tasks here, with their positions; other threads
@@ -202,13 +212,18 @@ class TaskWorker:
             _log.warning("%s: %s. Its tasks are restored.", self._application_id, error)
             self._lose_tasks()
             self._join()
-        except StateDamaged as error:
-            # One transaction has the results of all tasks. The group is not concerned.
-            _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
-            tasks = self._owned()
-            self._lose_tasks()
-            self._unopened |= tasks
-            self._open_at = 0.0
+        except (StateDamaged, RecordsRefused) as error:
+            self._open_again(error)
+
+    def _open_again(self, error: Exception) -> None:
+        """Let the tasks go back to their last commit.
+
+        One transaction has the results of all tasks. The group is not concerned.
+        """
+        _log.warning("%s: %s. All tasks are opened again.", self._application_id, error)
+        tasks = self._owned()
+        self._lose_tasks()
+        self._opener.add(tasks)
 
     # -- group ------------------------------------------------------------------------------------
 
@@ -225,12 +240,13 @@ class TaskWorker:
                 self._lose_tasks()
                 self._join()
             elif isinstance(event, Rejoin) and not self._membership.is_joining:
-                self._commit()
+                self._commit_for_group()
                 self._join()
             elif isinstance(event, Joined):
                 self._take_over(event.partitions)
 
     def _join(self) -> None:
+        self._opener.join()
         owned = self._owned()
         positions, followed = self._replicas.positions(owned), self._replicas.tasks
         self._membership.join(
@@ -238,48 +254,38 @@ class TaskWorker:
         )
 
     def _owned(self) -> frozenset[TaskId]:
-        return frozenset(self._states) | frozenset(self.running) | self._unopened
+        return frozenset(self._states) | frozenset(self.running) | self._opener.tasks
 
     def _take_over(self, partitions: list[TopicPartition]) -> None:
+        """Give up the tasks that are not assigned any more; new ones are opened later."""
         self._was_assigned = True
-        layout = self._layouts.refresh()
-        assigned = {layout.readers[key] for key in partitions if key in layout.readers}
+        readers = self._layouts.current().readers
+        assigned = {readers[key] for key in partitions if key in readers}
         revoked = self._owned() - assigned
         if revoked:
-            self._commit()
+            self._commit_for_group()
             for task in revoked:
                 self._close_task(task)
-        self._unopened |= assigned - self._owned()
-        self._open_at = 0.0
+        self._opener.assign(partitions, assigned - self._owned())
         self._replicas.assign(self._membership.placement, self._owned())
         if revoked:
             # The group's leader gives the tasks to their new owners now.
             self._join()
 
     def _open_tasks(self) -> None:
-        """Begin to restore the assigned tasks whose last owners have no open transaction.
-
-        A killed owner's transaction ends with its time-out; the other tasks do not wait for it.
-        """
-        if not self._unopened or time.monotonic() < self._open_at:
-            return
-        self._open_at = time.monotonic() + _UNSTABLE_S
-        layout, tasks = self._layouts.current(), sorted(self._unopened)
-        load = self._positions.load
-        if not load(key for task in tasks for key in layout.inputs[task]):
-            tasks = [task for task in tasks if load(layout.inputs[task])]
-        # The ends of changelogs after the positions: the commits of the last owners are complete.
-        changelogs = {task: layout.changelogs(task) for task in tasks}
-        spans = self._positions.spans(key for rows in changelogs.values() for key in rows)
-        for task in tasks:
-            stores = changelogs[task]
+        """Begin to restore the assigned tasks that the brokers have responded about."""
+        if added := self._opener.new_tasks() - self._owned():
+            self._opener.add(added)
+        layout = self._layouts.current()
+        for task, committed, spans in self._opener.found(layout):
+            self._positions.adopt(layout.inputs[task], committed)
             state = self._replicas.take(task, spans) or self._task_states.open(
                 task, layout, spans, self._log_put
             )
             if state is not None:
-                self._unopened.discard(task)
+                self._opener.tasks.discard(task)
                 self._states[task] = state
-                self._restorer.begin(state, stores, {key: spans[key] for key in stores})
+                self._restorer.begin(state, layout.changelogs(task), spans)
 
     def _log_put(
         self, task: TaskId, topics: Mapping[str, str], store: str, key: bytes, value: bytes | None
@@ -301,7 +307,7 @@ class TaskWorker:
             wait_s = 0.0 if self.running else _IDLE_S
             for state in self._restorer.step(wait_s):
                 self._start_task(state)
-        is_assigned = self._was_assigned and not (self._states or self._unopened)
+        is_assigned = self._was_assigned and not (self._states or self._opener.is_busy)
         if is_assigned != self.is_assigned:
             self.is_assigned = is_assigned
             self._on_change()
@@ -316,8 +322,10 @@ class TaskWorker:
             if record.topic in changelogs:
                 record = record._replace(partition=task_id.partition)
                 self._output.write(record, is_logged=True)
-            else:
+            elif self._output.refusals is None:
                 self._output.write(record)
+            else:
+                self._output.write_result(record, running)
 
         running = RunningTask(
             state,
@@ -335,7 +343,7 @@ class TaskWorker:
     def _close_task(self, task: TaskId) -> None:
         self._restorer.cancel(task)
         state = self._states.pop(task, None)
-        self._unopened.discard(task)
+        self._opener.tasks.discard(task)
         running = self.running.pop(task, None)
         if running is not None:
             for key in running.inputs:
@@ -351,6 +359,7 @@ class TaskWorker:
         self._output.abort()
         for task in self._owned():
             self._close_task(task)
+        self._opener.reset()
 
     # -- records ----------------------------------------------------------------------------------
 
@@ -392,6 +401,28 @@ class TaskWorker:
             return
         self._commit()
 
+    def _commit_for_group(self) -> None:
+        """Commit before a join, also if the tasks must go back to their last commit."""
+        try:
+            self._commit()
+        except (StateDamaged, RecordsRefused) as error:
+            self._open_again(error)
+
+    def _handle_refused(self) -> None:
+        """Let the handlers decide about refused records, before their inputs are committed."""
+        refusals = self._output.refusals
+        while refusals is not None and (refused := self._output.settle()):
+            faults = set(map(id, refusals.note(refused)))
+            for row in refused:
+                sent, error = row.sent, row.error
+                if id(row) not in faults:
+                    try:
+                        self._output.write_again(sent)
+                        continue
+                    except ApiError as now_refused:
+                        error = now_refused
+                sent.task.handle_refused(sent.record, error, sent.current)
+
     def _commit(self) -> None:
         """Commit all tasks together, unless the group is being rebalanced."""
         if self._membership.is_joining:
@@ -401,6 +432,7 @@ class TaskWorker:
         for running in self.running.values():
             running.flush()
             offsets |= running.offsets()
+        self._handle_refused()
         self._output.commit(
             self._membership.group_id, self._membership.identity, offsets, self._membership.commit
         )
@@ -415,7 +447,11 @@ class TaskWorker:
         """Delete records of repartition topics that were committed (KIP-204)."""
         if time.monotonic() >= self._purge_at:
             self._purge_at = time.monotonic() + self._settings.purge_interval_ms / 1000
-            self._positions.purge(self._layouts.current())
+            before = self._positions.purgeable(self._layouts.current())
+            if before and (self._purges is None or self._purges.done()):
+                if self._purges is not None:
+                    self._purges.result()
+                self._purges = self._lookups.start(lambda: self._positions.purge(before))
 
     def _close(self, *, is_clean: bool) -> None:
         try:
@@ -432,4 +468,6 @@ class TaskWorker:
         self._restorer.close()
         self._globals.close()
         self._reader.close()
+        # Brokers that do not respond do not delay the end.
+        self._lookups.stop(_STOP_S)
         self._positions.close()

@@ -46,3 +46,9 @@ class TaskMigrated(StreamsError):
     """Another worker may run the tasks: close them without a commit, and join the group again
     (Kafka's TaskMigratedException).
     """
+
+
+class RecordsRefused(StreamsError):
+    """Brokers have refused records of a transaction, and the application may continue without them:
+    close the tasks without a commit, and process their records again.
+    """

@@ -77,6 +77,7 @@ class StoreQueryParameters(SnakeCase):
     store_name: str
     queryable_store_type: QueryableStoreType
     partition: int | None = None
+    stale_stores_enabled: bool = False
 
     @classmethod
     def from_name_and_type(cls, name: str, kind: QueryableStoreType) -> "StoreQueryParameters":
@@ -88,10 +89,11 @@ class StoreQueryParameters(SnakeCase):
         return replace(self, partition=partition)
 
     def enable_stale_stores(self) -> "StoreQueryParameters":
-        """Return these parameters unchanged: active and standby instances read the same committed
-        data.
+        """Return these parameters with reads of standbys, if `store` is called with is_local.
+
+        Otherwise they have no effect: all instances read the same committed data.
         """
-        return self
+        return replace(self, stale_stores_enabled=True)
 
     def narrow(self, view: StoreView) -> StoreView:
         """Return the requested part of a view; StreamsError for another type or an unknown

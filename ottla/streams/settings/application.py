@@ -43,6 +43,7 @@ _LEAST = {
     "max_warmup_replicas": 1,
     "max_poll_interval_ms": 1,
     "probing_rebalance_interval_ms": 60_000,
+    "state_cleanup_delay_ms": 0,
     "session_timeout_ms": 1,
     "heartbeat_interval_ms": 1,
     "emit_interval_ms": 0,
@@ -107,6 +108,8 @@ class AppSettings:
     """Local engine: the longest time until the group looks at such tasks again. An instance that
     has caught up causes a rebalance at once.
     """
+    state_cleanup_delay_ms: int = 600_000
+    """Local engine: how long an instance keeps the state of a task that has moved away."""
     default_dsl_store: str = StoreType.PERSISTENT.value
     """Local engine: rocksDB, if stores without a type are on disk (in SQLite), or in_memory."""
     rack_aware_assignment_tags: Sequence[str] = ()

@@ -81,6 +81,7 @@ class StreamsConfig(SnakeCase):
     REPLICATION_FACTOR_CONFIG = "replication.factor"
     SECURITY_PROTOCOL_CONFIG = "security.protocol"
     STATESTORE_CACHE_MAX_BYTES_CONFIG = "statestore.cache.max.bytes"
+    STATE_CLEANUP_DELAY_MS_CONFIG = "state.cleanup.delay.ms"
     STATE_DIR_CONFIG = "state.dir"
     TOPOLOGY_OPTIMIZATION_CONFIG = "topology.optimization"
     WINDOW_STORE_CHANGE_LOG_ADDITIONAL_RETENTION_MS_CONFIG = (

@@ -80,7 +80,6 @@ _KAFKA: dict[str, dict[str, tuple[str, ...]]] = {
         _WINDOWED: _OF_WINDOWS,
     },
     LOCAL: {
-        "clean_up() deletes the state of all tasks": ("state.cleanup.delay.ms",),
         "only the user of the process can read its state": ("allow.os.group.write.access",),
         _BUFFERS: ("poll.ms", "buffered.records.per.partition", "input.buffer.max.bytes"),
         "a worker waits until the brokers respond": ("task.timeout.ms",),

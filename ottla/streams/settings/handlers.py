@@ -128,9 +128,11 @@ class ProductionExceptionHandler(Protocol):
         """Return whether to skip a record that the broker rejects or to fail.
 
         A broker rejects a record if it is too large or the application is not authorized for the
-        topic. On Spark records are written in another place than they are read: `context` has no
-        source, and its raw key and value, and therefore the dead letter, come from the rejected
-        record.
+        topic. The local engine passes the source record. If brokers reject a record of a
+        transaction, the transaction is aborted, the tasks go back to their last commit, and the
+        handler is called where the record is written again. On Spark records are written in another
+        place than they are read: `context` has no source, and its raw key and value, and therefore
+        the dead letter, come from the rejected record.
         """
 
     def handle_serialization_error(

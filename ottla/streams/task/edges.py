@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from ottla.base.errors import ApiError
 from ottla.streams.model.errors import (
     DeserializationError,
+    RecordsRefused,
     SerializationError,
     StateDamaged,
     StreamsError,
@@ -32,7 +33,7 @@ from ottla.streams.settings.handlers import (
     SerializationOrigin,
 )
 from ottla.streams.task.dropped_records import DroppedRecords
-from ottla.streams.topology.topology import Sink, Source
+from ottla.streams.topology.topology import Sink, Source, Topology
 
 _log = logging.getLogger(__name__)
 # The errors of serdes, which are functions of the user: as in Kafka, any error reaches the handler.
@@ -140,11 +141,22 @@ class Failures:
         self._decided = error
         return False
 
+    def reject(self, topology: Topology, record: ProducedRecord, error: Exception) -> None:
+        """Pass a record that a broker has rejected to the handler. Raises the error if it fails."""
+        sinks = [node for node in topology.nodes.values() if isinstance(node, Sink)]
+        name = self._task.topic_name
+        # The topic of some sinks depends on the record.
+        fixed = {name(row.topic): row.name for row in sinks if isinstance(row.topic, str)}
+        others = [row.name for row in sinks if not isinstance(row.topic, str)]
+        node = fixed.get(record.topic) or next(iter(others), "")
+        if not self.skips_rejected(node, record, error):
+            raise error
+
     def _skips_failed(self, node: str, record: Record[Any, Any] | None, error: Exception) -> bool:
         if error is self._decided or isinstance(error, SerializationError):
             # The handler of a node below has decided.
             return False
-        if isinstance(error, StateDamaged | TaskMigrated):
+        if isinstance(error, StateDamaged | TaskMigrated | RecordsRefused):
             # The task is restored, and the record is processed again.
             return False
         handler, context = self._handlers.processing, self._context(node)

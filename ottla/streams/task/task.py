@@ -94,7 +94,7 @@ class Task:
         self.processors: dict[str, Processor[Any, Any, Any, Any]] = {}
         self.punctuators = {punctuation: Punctuators() for punctuation in PunctuationType}
         self._output = output
-        self._failures = Failures(settings.exception_handlers, self)
+        self.failures = Failures(settings.exception_handlers, self)
         self.now = NO_TIMESTAMP
         """The timestamp of the current record or punctuation."""
         self.headers: Sequence[Header] = ()
@@ -224,14 +224,14 @@ class Task:
         return NodeContext(self, node.name, stores)
 
     def _writer(self, sink: Sink) -> Deliver:
-        return Writer(sink, self.settings.defaults, self._failures, self).write
+        return Writer(sink, self.settings.defaults, self.failures, self).write
 
     def _add_source(self, source: Source) -> None:
         order = len(self.contexts)
         defaults, extractor = self.settings.defaults, self.settings.default_timestamp_extractor
         internal = any(topic in self.topology.internal_topics for topic in source.topics)
         own_extractor = None if internal else extractor
-        reader = Reader(source, defaults, self._failures, order, own_extractor)
+        reader = Reader(source, defaults, self.failures, order, own_extractor)
         for topic in source.topics:
             self._readers[self.topic_name(topic)] = reader
             if source.is_global:
@@ -245,7 +245,7 @@ class Task:
         if isinstance(processor, FixedKeyProcessor):
             context = FixedKeyContext(self, node.name, self.contexts[node.name].stores)
             self.contexts[node.name], process = context, context.keeping(process)
-        self._connect(node.name, node.parents, self._failures.guard(node.name, process))
+        self._connect(node.name, node.parents, self.failures.guard(node.name, process))
 
     def _connect(self, name: str, parents: Sequence[str], deliver: Deliver) -> None:
         for parent in parents:
@@ -301,11 +301,11 @@ class Task:
         """Add a record of a global topic that another task reads, too: only the exception handlers
         of that task are called.
         """
-        self._failures.follows = True
+        self.failures.follows = True
         try:
             self.add(topic, raw)
         finally:
-            self._failures.follows = False
+            self.failures.follows = False
 
     def _advance(self, waiting: _Waiting) -> None:
         waiting.fill()
@@ -417,7 +417,7 @@ class Task:
         """Pass a record that cannot be serialized to the handlers. Raises SerializationError if
         they fail.
         """
-        Writer(sink, self.settings.defaults, self._failures, self).refuse(
+        Writer(sink, self.settings.defaults, self.failures, self).refuse(
             topic, record, error, origin
         )
 
@@ -450,14 +450,14 @@ class Task:
         if self.stream_time != NO_TIMESTAMP:
             self.now, self.headers = self.stream_time, ()
             self.punctuators[PunctuationType.STREAM_TIME].run(
-                self.stream_time, self._failures.punctuate
+                self.stream_time, self.failures.punctuate
             )
 
     def punctuate_wall_clock_time(self) -> None:
         """Call the punctuators that are due by the wall clock."""
         self.now = now = self.clock()
         self.headers = ()
-        self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self._failures.punctuate)
+        self.punctuators[PunctuationType.WALL_CLOCK_TIME].run(now, self.failures.punctuate)
 
     def close(self) -> None:
         """Close the processors, then the stores."""

@@ -85,6 +85,7 @@ OURS: dict[str, tuple[Any, ...]] = {
     "LagInfo": (streams.LagInfo,),
     "TaskMetadata": (streams.TaskMetadata,),
     "ThreadMetadata": (streams.ThreadMetadata,),
+    "StandbyUpdateListener$SuspendReason": (streams.SuspendReason,),
     "TopologyDescription": (describe.TopologyDescription,),
     "TopologyDescription$GlobalStore": (describe.GlobalStore,),
     "TopologyDescription$Subtopology": (describe.Subtopology,),
@@ -177,7 +178,7 @@ SAID: dict[str, str] = {
     "QueryableStoreTypes.*|Query": "QueryableStoreType",
     # Getters of values that the caller itself has set.
     "StateQueryRequest.(executionInfoEnabled|getPositionBound|isAllPartitions)": "withQuery",
-    "WindowRangeQuery.getTime(From|To)|StoreQueryParameters.staleStoresEnabled": "withQuery",
+    "WindowRangeQuery.getTime(From|To)": "withQuery",
     "Joined.gracePeriod": "a getter",
     "ValueAndTimestamp.makeAllowNullable": "a getter",
 }
@@ -210,8 +211,6 @@ NOT_DONE: dict[str, str] = {
     "(KafkaStreams|TopologyTestDriver).metrics|StreamsMetrics": "`metrics`",
     "ThreadMetadata..*ClientIds?": "client ids of `ThreadMetadata`",
     "TaskMetadata.(endOffsets|timeCurrentIdlingStarted)": "`endOffsets`",
-    "KafkaStreams.setGlobalStateRestoreListener|StateRestoreListener": "`StateRestoreListener`",
-    "KafkaStreams.setStandbyUpdateListener|StandbyUpdateListener.*": "`setStandbyUpdateListener`",
     "KafkaStreams.clientInstanceIds|ClientInstanceIds": "`clientInstanceIds`",
     r"(KafkaStreams\$)?CloseOptions.*": "`CloseOptions`",
     r"KafkaStreams\$State..*": "`pause`",

@@ -58,6 +58,8 @@ class ReplicaSettings:
     rack_aware_tags: tuple[str, ...] = ()
     """The tags in which the owner and the standbys of a task should differ."""
     probing_rebalance_interval_ms: int = 600_000
+    state_cleanup_delay_ms: int = 600_000
+    """How long the state on disk of a task without a replica here is kept."""
 
 
 @dataclass

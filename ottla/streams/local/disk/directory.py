@@ -10,7 +10,8 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Protocol
 
@@ -31,7 +32,12 @@ class _Lock(Protocol):
 class StateDirectory:
     """The folders of tasks; the workers of an instance use it together."""
 
-    def __init__(self, path: str, instance: str | None = None) -> None:
+    def __init__(
+        self,
+        path: str,
+        instance: str | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`path` is the application's directory, `instance` the name of a static member."""
         self._path = path
         self._instance = instance
@@ -39,6 +45,8 @@ class StateDirectory:
         self._lock: _Lock | None = None
         self._mutex = threading.Lock()
         self._used: set[str] = set()
+        self._clock = clock
+        self._unused_since: dict[str, float] = {}
 
     def open(self) -> None:
         """Lock a folder for this instance. Raises StreamsError if its static member runs already."""
@@ -102,6 +110,22 @@ class StateDirectory:
         """Note that a worker has closed the database of a task."""
         with self._mutex:
             self._used.discard(task)
+            self._unused_since[task] = self._clock()
+
+    def discard_unused(self, delay_ms: int) -> None:
+        """Delete the state of tasks that no worker has used for this time; other threads may call
+        it.
+        """
+        for task in list(_tasks(self._folder)):
+            with self._mutex:
+                since = self._unused_since.setdefault(task, self._clock())
+                if task in self._used or self._clock() - since < delay_ms / 1000:
+                    continue
+                # A worker that wants it now tries again.
+                self._used.add(task)
+            _log.info("Task %s: the state on disk is deleted, because it is not used.", task)
+            shutil.rmtree(os.path.join(self._folder, task), ignore_errors=True)
+            self.release(task)
 
     def positions(self) -> dict[str, dict[str, int]]:
         """Return the positions in changelogs of each task's state; none of one that is damaged."""

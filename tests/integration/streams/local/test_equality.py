@@ -117,7 +117,8 @@ def test_restarts_do_not_change_the_results(name: str, ottla_cluster: Cluster) -
     rows = _arrivals(_topology(name), seed=7)
     expected = _driven(_topology(name), rows)
     for topic in _TOPICS:
-        ottla_cluster.create_topic(topic, partitions=1)
+        # The records are of 1970: on a slow machine retention would delete them during the test.
+        ottla_cluster.create_topic(topic, partitions=1, config={"retention.ms": "-1"})
     for part in (rows[:20], rows[20:45], rows[45:]):
         _produce(ottla_cluster.bootstrap, part)
         with KafkaStreams(

@@ -29,8 +29,10 @@ words.count().map_values(str).to_stream().to("counts-of-words", Produced.with_(*
 
 def _example(bootstrap: str) -> str:
     page = (source.ROOT / PAGE).read_text(encoding="utf-8")
-    (text,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    return str(text).replace("127.0.0.1:9092", bootstrap)
+    text, listeners = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    # Listeners are set before the start.
+    program = str(text).replace("with app:", f"{listeners}\nwith app:")
+    return program.replace("127.0.0.1:9092", bootstrap)
 
 
 def _prepare(cluster: Cluster) -> None:

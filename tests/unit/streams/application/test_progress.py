@@ -29,6 +29,15 @@ def test_dropped_records_are_shown_if_there_are_any() -> None:
     assert "dropped" not in line("a", Progress(), Progress(), 1)
 
 
+def test_a_restore_is_shown_as_a_bar() -> None:
+    """The number of records that are left follows the bar; nothing is shown after the restore."""
+    now = Progress(restore_left=1_500, restore_total=6_000)
+    assert line("app", now, now, 1).startswith(
+        "app | restoring [###############-----] 1,500 left | 0 records/s | "
+    )
+    assert "restoring" not in line("app", Progress(restore_total=6_000), now, 1)
+
+
 def test_a_line_fits_into_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least important parts are omitted first; a long name is cut."""
     monkeypatch.setattr(progress, "_today", lambda: "2026-01-01T")

@@ -165,6 +165,7 @@ _REPLICAS: dict[str, Any] = {
     StreamsConfig.ACCEPTABLE_RECOVERY_LAG_CONFIG: 50,
     StreamsConfig.MAX_WARMUP_REPLICAS_CONFIG: 3,
     StreamsConfig.PROBING_REBALANCE_INTERVAL_MS_CONFIG: 60_000,
+    StreamsConfig.STATE_CLEANUP_DELAY_MS_CONFIG: 1_000,
     StreamsConfig.MAX_TASK_IDLE_MS_CONFIG: 5,
     StreamsConfig.RACK_AWARE_ASSIGNMENT_TAGS_CONFIG: "zone, cluster_1",
     StreamsConfig.client_tag("zone"): "a",
@@ -183,6 +184,7 @@ def test_options_of_replicas_and_members_have_kafkas_names() -> None:
     assert settings.acceptable_recovery_lag == 50
     assert settings.max_warmup_replicas == 3
     assert settings.probing_rebalance_interval_ms == 60_000
+    assert settings.state_cleanup_delay_ms == 1_000
     assert settings.max_task_idle_ms == 5
     assert settings.rack_aware_assignment_tags == ["zone", "cluster_1"]
     assert settings.client_tags == {"zone": "a", "cluster_1": "b"}

@@ -1,14 +1,24 @@
 """Replicas follow changelogs, and hand their states over."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
 
 from ottla.base.errors import ApiError, ErrorCode
 from ottla.client.records import TopicPartition
-from ottla.streams import Serdes, StreamsBuilder
+from ottla.streams import (
+    InvalidStateStoreError,
+    Serdes,
+    StandbyUpdateListener,
+    StreamsBuilder,
+    SuspendReason,
+)
 from ottla.streams.layout.layout import Application
 from ottla.streams.local.assignment.placement import MemberPlacement, ReplicaSettings
 from ottla.streams.local.inputs import Arrived, Ended
 from ottla.streams.local.layout import TaskId, task_layout
+from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
 from ottla.streams.local.replicas.task_states import TaskStates
@@ -72,14 +82,15 @@ class Changelogs:
 class Fixture:
     """The replicas of a worker whose application counts the records of two partitions."""
 
-    def __init__(self) -> None:
+    def __init__(self, listener: StandbyUpdateListener | None = None) -> None:
         builder = StreamsBuilder()
         builder.stream("in").group_by_key().count(materialized="counts").to_stream().to("out")
         application = Application(builder.build(), TaskSettings("app", _DEFAULTS))
         self.layout = task_layout(application, {"in": 2})
         self.changelogs = Changelogs()
         states = TaskStates(open_memory, frozenset(), _DEFAULTS, None, self.changelogs)
-        standbys = Standbys(lambda: self.changelogs)  # type: ignore[arg-type, return-value]
+        reader: Any = self.changelogs
+        standbys = Standbys(lambda: reader, listener)
         settings = ReplicaSettings(acceptable_recovery_lag=10)
         self.replicas = TaskReplicas(standbys, states, self.changelogs, None, settings)
 
@@ -162,3 +173,74 @@ def test_replicas_of_a_former_assignment_are_closed() -> None:
     run.replicas.assign(MemberPlacement(standby=[_SECOND]), _NOBODY)
     assert run.replicas.tasks == {_SECOND}
     assert set(run.changelogs.assigned) == {_KEYS[_SECOND]}
+
+
+class Listener(StandbyUpdateListener):
+    """Notes all events."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[object, ...]] = []
+
+    def on_update_start(
+        self, partition: TopicPartition, store_name: str, start_offset: int
+    ) -> None:
+        """Note the start."""
+        self.events.append(("start", partition, store_name, start_offset))
+
+    def on_batch_loaded(
+        self,
+        partition: TopicPartition,
+        store_name: str,
+        task_id: str,
+        batch_end_offset: int,
+        batch_size: int,
+        current_end_offset: int,
+    ) -> None:
+        """Note a batch."""
+        self.events.append(("batch", task_id, batch_end_offset, batch_size, current_end_offset))
+
+    def on_update_suspended(
+        self,
+        partition: TopicPartition,
+        store_name: str,
+        store_offset: int,
+        current_end_offset: int,
+        reason: SuspendReason,
+    ) -> None:
+        """Note the end."""
+        self.events.append(("suspended", store_offset, current_end_offset, reason))
+
+
+def test_replicas_are_reported_to_the_listener() -> None:
+    """The end has the reason: the replica becomes the active task, or moves (KIP-988)."""
+    listener = Listener()
+    run = Fixture(listener)
+    run.replicas.assign(MemberPlacement(standby=[_FIRST]), _NOBODY)
+    run.changelogs.ends[_KEYS[_FIRST]] = 5
+    run.serve()
+    run.replicas.take(_FIRST, {_KEYS[_FIRST]: (0, 5)})
+    assert listener.events == [
+        ("start", _KEYS[_FIRST], "counts", 0),
+        ("batch", "0_0", 4, 5, 5),
+        ("suspended", 5, 5, SuspendReason.PROMOTED),
+    ]
+    run.replicas.assign(MemberPlacement(standby=[_SECOND]), _NOBODY)
+    run.serve()
+    run.replicas.assign(MemberPlacement(), _NOBODY)
+    assert listener.events[-1] == ("suspended", 0, 0, SuspendReason.MIGRATED)
+
+
+def test_the_stores_of_a_replica_can_be_read_by_other_threads() -> None:
+    """A read that is not up to date is allowed explicitly; a replica that has ended is refused."""
+    run = Fixture()
+    run.replicas.assign(MemberPlacement(standby=[_SECOND]), _NOBODY)
+    run.changelogs.ends[_KEYS[_SECOND]] = 3
+    run.serve()
+    stores = LocalStores("counts", list, run.replicas.replicas)
+    store = stores[1]
+    assert [key for key, _ in store.all()] == ["k0", "k1", "k2"]
+    with pytest.raises(InvalidStateStoreError):
+        LocalStores("counts", list)[1]
+    run.replicas.assign(MemberPlacement(), _NOBODY)
+    with pytest.raises(InvalidStateStoreError):
+        store.all()

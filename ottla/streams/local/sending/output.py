@@ -8,6 +8,7 @@ replaced without noticing writes nothing that a reader of committed records sees
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from ottla.base.errors import ApiError
@@ -17,13 +18,20 @@ from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
 from ottla.client.records import TopicPartition, native_headers
-from ottla.streams.local.running import Offsets
-from ottla.streams.model.errors import TaskMigrated
+from ottla.streams.local.running import Offsets, RunningTask
+from ottla.streams.local.sending.refused import (
+    RefusedRecord,
+    RefusedRecords,
+    SentRecord,
+    refusal_of,
+)
+from ottla.streams.model.errors import RecordsRefused, TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
 
 CommitOffsets = Callable[[Offsets], None]
 _FLUSH_STEP_S = 0.5
 _TIMEOUT_S = 60.0
+_REPORT_S = 0.2
 _PRODUCER = {
     # Of a commit, the first record is sent at once.
     "linger.ms": 5,
@@ -35,9 +43,19 @@ _PRODUCER = {
 
 
 class TaskOutput:
-    """One producer. For one thread."""
+    """One producer. For one thread.
 
-    def __init__(self, properties: Mapping[str, Any], transactional_id: str | None) -> None:
+    `refusals` remembers refused records; without it, they are errors.
+    """
+
+    def __init__(
+        self,
+        properties: Mapping[str, Any],
+        transactional_id: str | None,
+        refusals: RefusedRecords | None = None,
+    ) -> None:
+        self.refusals = refusals
+        self._refused: list[RefusedRecord] = []
         self._failure: Exception | None = None
         self._waits = transport.Waits()
         named = {"transactional.id": transactional_id} if transactional_id else {}
@@ -62,6 +80,24 @@ class TaskOutput:
 
         The offsets of logged records are noted.
         """
+        self._write(record, self._delivered_logged if is_logged else None)
+
+    def write_result(self, record: ProducedRecord, task: RunningTask) -> None:
+        """Queue a result of a task. Raises ApiError, too, for one that was refused before.
+
+        Needs `refusals`: it has the refusals of results.
+        """
+        self.write_again(SentRecord(record, task.task.current_record(), task))
+
+    def write_again(self, sent: SentRecord) -> None:
+        """Queue a result that was in a batch with a refused one, or a new one."""
+        assert self.refusals is not None
+        self.refusals.check(sent.record, sent.current[0])
+        if self.refusals.begins_batch(sent.record):
+            self._drain()
+        self._write(sent.record, partial(self._delivered_result, sent))
+
+    def _write(self, record: ProducedRecord, on_delivery: Callable[..., None] | None) -> None:
         if self._transactions is not None and not self._transactions.is_open:
             with self._migrations():
                 self._transactions.begin()
@@ -71,8 +107,8 @@ class TaskOutput:
             options["headers"] = native_headers(record.headers)
         if record.partition is not None:
             options["partition"] = record.partition
-        if is_logged:
-            options["on_delivery"] = self._delivered_logged
+        if on_delivery is not None:
+            options["on_delivery"] = on_delivery
         while True:
             try:
                 self._producer.produce(record.topic, record.value, record.key, **options)
@@ -81,6 +117,10 @@ class TaskOutput:
                 self._producer.poll(_FLUSH_STEP_S)
                 self._raise_failure()
             except transport.LibrdkafkaError as error:
+                if self._is_transactional and error.args[0].code() == transport.WRONG_STATE:
+                    # An earlier record was refused: the transaction can only be aborted.
+                    self._raise_cause()
+                    raise TaskMigrated(f"a record was not sent: {error}") from error
                 raise transport.unsent_error(error.args[0], record.topic, None) from error
 
     def serve(self) -> None:
@@ -99,6 +139,7 @@ class TaskOutput:
             self._flush()
             if offsets:
                 plain(offsets)
+            self._note_committed(offsets)
             return
         if not offsets and not self._unsent:
             return
@@ -111,6 +152,22 @@ class TaskOutput:
             self._transactions.commit()
         self._unsent = False
         self._raise_failure()
+        self._note_committed(offsets)
+
+    def _note_committed(self, offsets: Offsets) -> None:
+        if self.refusals is not None:
+            self.refusals.note_sent()
+            self.refusals.forget(offsets)
+
+    def settle(self) -> list[RefusedRecord]:
+        """Wait until all records are delivered; return those that were refused without a
+        transaction.
+        """
+        if self._transactions is not None:
+            return []
+        self._flush()
+        refused, self._refused = self._refused, []
+        return refused
 
     def _send_offsets(self, offsets: Offsets, metadata: bytes) -> None:
         listed = transport.commit_list(offsets)
@@ -134,6 +191,9 @@ class TaskOutput:
             self._abort()
         finally:
             self._logged = {}
+            self._refused.clear()
+            if self.refusals is not None:
+                self.refusals.note_sent()
 
     def _abort(self) -> None:
         if self._transactions is None:
@@ -161,6 +221,8 @@ class TaskOutput:
         except (ApiError, ClientError) as error:
             if isinstance(error, TimedOut):
                 raise
+            if isinstance(error, TransactionAborted):
+                self._raise_cause()
             self._is_broken = not isinstance(error, TransactionAborted)
             raise TaskMigrated(f"the commit was refused: {error}") from error
 
@@ -170,12 +232,15 @@ class TaskOutput:
             transport.close_producer(self._producer)
 
     def _flush(self) -> None:
+        self._drain()
+        self._unsent = False
+
+    def _drain(self) -> None:
         deadline = time.monotonic() + _TIMEOUT_S
         while self._producer.flush(_FLUSH_STEP_S):
             self._raise_failure()
             if time.monotonic() > deadline:
                 raise TimedOut(f"the records of a commit were not written within {_TIMEOUT_S:g} s")
-        self._unsent = False
         self._raise_failure()
 
     def _delivered(self, error: Any, message: Any) -> None:
@@ -192,7 +257,31 @@ class TaskOutput:
         else:
             self._delivered(error, message)
 
+    def _delivered_result(self, sent: SentRecord, error: Any, message: Any) -> None:
+        if error is None or error.code() in transport.DROPPED:
+            return
+        assert self.refusals is not None
+        is_letter = sent.record.topic == self.refusals.dead_letter_topic
+        refused = None if is_letter else refusal_of(error, sent)
+        if refused is None:
+            self._delivered(error, message)
+        else:
+            self._refused.append(refused)
+
+    def _raise_cause(self) -> None:
+        """Raise the error because of which a transaction must be aborted, if it is of a record."""
+        # librdkafka fails the transaction before it reports the record.
+        self._producer.poll(_REPORT_S)
+        while self._producer.poll(0):
+            continue
+        self._raise_failure()
+
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+        if self._refused and self._transactions is not None:
+            assert self.refusals is not None
+            refused, self._refused = self._refused, []
+            self.refusals.note(refused)
+            raise RecordsRefused(str(refused[0].error).rstrip("."))

@@ -1,0 +1,1 @@
+"""Writes the results and the changelogs of a worker's tasks."""
