@@ -50,19 +50,6 @@ def _rest_search(setting: Setting, topic: str) -> int:
     return len(setting.call(path, json.dumps({"request": request})).json["rows"])
 
 
-def _rest_read(setting: Setting, topic: str) -> int:
-    path = f"{_API}/topics/{topic}/messages?seek=oldest&is_read_committed=false"
-    return len(setting.call(path).json["rows"])
-
-
-def _mcp_read(setting: Setting, topic: str) -> int:
-    arguments = {"cluster": "local", "topic": topic, "is_read_committed": False}
-    params = {"name": "read_messages", "arguments": arguments}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    result = setting.call("/api/mcp", json.dumps(message)).json["result"]
-    return len(result["structuredContent"]["rows"])
-
-
 def _messages_page(setting: Setting, topic: str) -> int:
     path = f"{_PAGES}/topics/{topic}/messages.jsonl?seek=oldest&uncommitted=1"
     return setting.session.get(path).data.count(b"\n")
@@ -79,8 +66,6 @@ READERS = {
     "REST statistics": _statistics,
     "statistics page": _statistics_page,
     "REST search": _rest_search,
-    "REST read_messages": _rest_read,
-    "MCP read_messages": _mcp_read,
     "download": _messages_page,
     "ottla topic search": _search,
 }

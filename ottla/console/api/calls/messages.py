@@ -32,12 +32,11 @@ def read_messages(
     start: int = 0,
     contains: str = "",
     limit: int = 100,
-    is_read_committed: bool = True,
     masking: tuple[MaskingRule, ...] = (),
 ) -> BrowseResult:
     """Return records of a topic. `start` is the offset, or the time in ms, that `seek` needs;
-    `contains` is a text in key, value or a header; `search_messages` has more filters. Records of
-    open and aborted transactions are left out unless `is_read_committed` is false.
+    `contains` is a text in key, value or a header. Records of open and aborted transactions are
+    left out; `search_messages` has more filters, and `is_read_committed`.
     """
     conditions = (Condition(Field.ANY, Operator.CONTAINS, contains),) if contains else ()
     request = BrowseRequest(
@@ -47,7 +46,6 @@ def read_messages(
         timestamp_ms=start,
         limit=limit,
         conditions=conditions,
-        is_read_committed=is_read_committed,
         masking=masking,
     )
     return browse(connection, request)
