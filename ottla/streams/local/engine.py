@@ -1,7 +1,6 @@
 """Runs an application (streams/application/instance.py) in this process: a worker in a thread."""
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +39,7 @@ from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.ports import EnginePorts, RealPorts
 from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
@@ -79,6 +79,7 @@ class LocalSettings:
     replicas: ReplicaSettings = field(default_factory=ReplicaSettings)
     client_tags: Mapping[str, str] = field(default_factory=dict)
     group_instance_id: str | None = None
+    ports: EnginePorts = field(default_factory=RealPorts)
 
 
 def local_settings(
@@ -184,7 +185,7 @@ class LocalEngine:
         """Start the workers."""
         self._workers = [self._worker(number) for number in range(self._settings.workers)]
         self.set_paused(is_paused=self.is_paused)
-        return LocalQuery(self._workers, self._is_idle)
+        return LocalQuery(self._workers, self._is_idle, self._settings.ports)
 
     def set_paused(self, *, is_paused: bool) -> None:
         """Let the tasks process nothing, or continue."""
@@ -283,7 +284,9 @@ class LocalEngine:
 
         def reader(suffix: str) -> PartitionReader:
             group_id = f"{application_id}{suffix}"
-            return PartitionReader(properties, group_id, is_committed=settings.is_exactly_once)
+            return PartitionReader(
+                settings.ports, properties, group_id, is_committed=settings.is_exactly_once
+            )
 
         positions = TopicPositions(
             brokers, application_id, _resets(self._topology), settings.offset_reset
@@ -292,12 +295,13 @@ class LocalEngine:
         globals_ = GlobalState(
             self._topology,
             application.settings,
-            _now_ms,
+            settings.ports.time_ms,
             lambda: reader("-globals"),
             lambda topics: positions.spans(positions.partitions(topics)),
             lambda: worker is not None and worker.is_stopping,
         )
         membership = GroupMembership(
+            settings.ports,
             self._group_settings(number),
             subscription(application),
             TaskAssignor(
@@ -325,7 +329,9 @@ class LocalEngine:
                 positions,
                 self._directory,
                 settings.replicas,
+                settings.ports.monotonic,
             ),
+            settings.ports,
         )
         worker = TaskWorker(
             WorkerSettings(
@@ -353,12 +359,12 @@ class LocalEngine:
     def _output(self, properties: Mapping[str, Any]) -> TaskOutput:
         settings = self._settings
         if not settings.is_exactly_once:
-            return TaskOutput(properties, None)
+            return TaskOutput(settings.ports, properties, None)
         # The next owner of a task waits for the end of a killed worker's transaction.
         timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
         options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
         name = f"{self._tasks.application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
-        return TaskOutput({**properties, **options}, name)
+        return TaskOutput(settings.ports, {**properties, **options}, name)
 
     def _group_settings(self, number: int) -> GroupSettings:
         settings, instance_id = self._settings, self._settings.group_instance_id
@@ -389,18 +395,16 @@ class LocalEngine:
 class LocalQuery:
     """The running workers; a Query of streams/application/instance.py."""
 
-    def __init__(self, workers: Sequence[TaskWorker], is_idle: Callable[[], bool]) -> None:
+    def __init__(
+        self, workers: Sequence[TaskWorker], is_idle: Callable[[], bool], ports: EnginePorts
+    ) -> None:
         self._workers = workers
         self._is_idle = is_idle
         self._error: Exception | None = None
         self._threads = [
-            threading.Thread(
-                target=self._run, args=(worker,), name=_thread_name(number), daemon=True
-            )
+            ports.start(partial(self._run, worker), _thread_name(number))
             for number, worker in enumerate(workers)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def _run(self, worker: TaskWorker) -> None:
         with LoggedErrors(self._fail):
@@ -488,7 +492,3 @@ def _resets(topology: Topology) -> dict[str, str]:
 
 def _ignore() -> None:
     """Do nothing."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

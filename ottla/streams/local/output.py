@@ -17,6 +17,7 @@ from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
 from ottla.client.records import TopicPartition, native_headers
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.local.running import Offsets
 from ottla.streams.model.errors import TaskMigrated
 from ottla.streams.model.raw import ProducedRecord
@@ -37,9 +38,12 @@ _PRODUCER = {
 class TaskOutput:
     """One producer. For one thread."""
 
-    def __init__(self, properties: Mapping[str, Any], transactional_id: str | None) -> None:
+    def __init__(
+        self, ports: EnginePorts, properties: Mapping[str, Any], transactional_id: str | None
+    ) -> None:
+        self._ports = ports
         self._failure: Exception | None = None
-        self._waits = transport.Waits()
+        self._waits = ports.open_waits()
         named = {"transactional.id": transactional_id} if transactional_id else {}
         self._settings = {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
         self._is_transactional = bool(transactional_id)
@@ -48,7 +52,7 @@ class TaskOutput:
 
     def _open(self) -> None:
         """Open the producer; a transactional one fences those that have had its id."""
-        self._producer = transport.open_producer(self._settings)
+        self._producer = self._ports.open_producer(self._settings)
         self._transactions = (
             Transactions(self._producer, _TIMEOUT_S, self._waits, ProducerErrors())
             if self._is_transactional

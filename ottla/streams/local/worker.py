@@ -7,7 +7,6 @@ tasks are closed, and the worker joins again: records that were not committed ar
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -24,6 +23,7 @@ from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
 from ottla.streams.local.output import TaskOutput
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.task_states import TaskStates
 from ottla.streams.local.restoring import Restorer
@@ -76,6 +76,7 @@ class TaskWorkerParts:
     globals: GlobalState
     states: TaskStates
     replicas: TaskReplicas
+    ports: EnginePorts
 
 
 class TaskWorker:
@@ -96,6 +97,7 @@ class TaskWorker:
         self._output, self._positions = parts.output, parts.positions
         self._globals, self._task_states = parts.globals, parts.states
         self._replicas = parts.replicas
+        self._ports = parts.ports
         self._on_change = on_change
         self._stopping = threading.Event()
         # Assigned tasks whose positions are not stable yet, and when to look again.
@@ -112,7 +114,7 @@ class TaskWorker:
         self.consumed = 0
         self._commits = 0
         self._commit_at = 0.0
-        self._purge_at = time.monotonic() + settings.purge_interval_ms / 1000
+        self._purge_at = self._ports.monotonic() + settings.purge_interval_ms / 1000
 
     def stop(self) -> None:
         """Let the loop end after a commit."""
@@ -261,9 +263,9 @@ class TaskWorker:
 
         A killed owner's transaction ends with its time-out; the other tasks do not wait for it.
         """
-        if not self._unopened or time.monotonic() < self._open_at:
+        if not self._unopened or self._ports.monotonic() < self._open_at:
             return
-        self._open_at = time.monotonic() + _UNSTABLE_S
+        self._open_at = self._ports.monotonic() + _UNSTABLE_S
         layout, tasks = self._layouts.current(), sorted(self._unopened)
         load = self._positions.load
         if not load(key for task in tasks for key in layout.inputs[task]):
@@ -359,7 +361,7 @@ class TaskWorker:
         full = [key for key, task in readers.items() if task.buffered(key) > _BUFFERED_RECORDS]
         self._reader.set_paused(full)
         if not self._reader.assigned:
-            self._stopping.wait(timeout_s)
+            self._ports.wait(self._stopping, timeout_s)
             return
         for row in self._reader.poll(_POLL_RECORDS, timeout_s):
             if isinstance(row, Arrived):
@@ -381,14 +383,14 @@ class TaskWorker:
         return busy
 
     def _idle_s(self) -> float:
-        due_s = self._commit_at - time.monotonic()
+        due_s = self._commit_at - self._ports.monotonic()
         return min(_IDLE_S, max(due_s, 0.001)) if self.running else _IDLE_S
 
     # -- commits ----------------------------------------------------------------------------------
 
     def _commit_if_due(self) -> None:
         requested = any(running.wants_commit for running in self.running.values())
-        if not requested and time.monotonic() < self._commit_at:
+        if not requested and self._ports.monotonic() < self._commit_at:
             return
         self._commit()
 
@@ -396,7 +398,7 @@ class TaskWorker:
         """Commit all tasks together, unless the group is being rebalanced."""
         if self._membership.is_joining:
             return
-        self._commit_at = time.monotonic() + self._settings.commit_interval_ms / 1000
+        self._commit_at = self._ports.monotonic() + self._settings.commit_interval_ms / 1000
         offsets: Offsets = {}
         for running in self.running.values():
             running.flush()
@@ -413,8 +415,8 @@ class TaskWorker:
 
     def _purge(self) -> None:
         """Delete records of repartition topics that were committed (KIP-204)."""
-        if time.monotonic() >= self._purge_at:
-            self._purge_at = time.monotonic() + self._settings.purge_interval_ms / 1000
+        if self._ports.monotonic() >= self._purge_at:
+            self._purge_at = self._ports.monotonic() + self._settings.purge_interval_ms / 1000
             self._positions.purge(self._layouts.current())
 
     def _close(self, *, is_clean: bool) -> None:

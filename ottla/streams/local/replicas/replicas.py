@@ -5,7 +5,7 @@ far they have read.
 import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from ottla.base.errors import OttlaError
@@ -41,7 +41,9 @@ class TaskReplicas:
         offsets: ChangelogOffsets,
         directory: StateDirectory | None,
         settings: ReplicaSettings,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._monotonic = monotonic
         self._standbys, self._states, self._offsets = standbys, states, offsets
         self._directory = directory
         self._settings = settings
@@ -66,7 +68,7 @@ class TaskReplicas:
             self._close(task)
         self._unopened = wanted - self.tasks
         self._open_at = self._look_at = 0.0
-        self._probe_at = time.monotonic() + self._settings.probing_rebalance_interval_ms / 1000
+        self._probe_at = self._monotonic() + self._settings.probing_rebalance_interval_ms / 1000
 
     def _close(self, task: TaskId) -> None:
         state = self._standbys.take(task)
@@ -75,7 +77,7 @@ class TaskReplicas:
 
     def serve(self, layout: TaskLayout, log: LogBufferPut) -> int:
         """Open replicas, and read changelogs; return the number of records."""
-        now = time.monotonic()
+        now = self._monotonic()
         if self._unopened and now >= self._open_at:
             self._open_at = now + _LOOK_S
             self._open(layout, log)
@@ -131,7 +133,7 @@ class TaskReplicas:
 
         At the latest it is joined after the probing interval.
         """
-        now = time.monotonic()
+        now = self._monotonic()
         if not self._warmups or now < self._look_at:
             return False
         self._look_at = now + _LOOK_S
