@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
-from ottla.client.errors import ClientError, TimedOut, TransactionAborted
+from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
 from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
@@ -198,5 +198,10 @@ class TaskOutput:
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
-        if failure is not None:
-            raise failure
+        if failure is None:
+            return
+        if isinstance(failure, Fenced):
+            # The coordinator has aborted the transaction while this process was paused.
+            with self._migrations():
+                raise failure
+        raise failure
