@@ -254,7 +254,7 @@ class ModelProducer:
         """Queue a record."""
         self._ports.enter()
         if partition is None:
-            count = len(self._ports.cluster.topics[topic])
+            count = self._ports.cluster.count(topic)
             partition = (murmur2(key) & 0x7FFFFFFF) % count if key is not None else 0
         row = key, value, timestamp, headers
         target = TopicPartition(topic, partition)

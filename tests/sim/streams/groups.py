@@ -1,6 +1,7 @@
 """A model of a group's coordinator (classic protocol), and the twin of a member's thread."""
 
 import asyncio
+import re
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future
@@ -94,6 +95,15 @@ class ModelGroup:
             member.seen = now
         leader = self.members[min(self.members)]
         leader.thread.spawn(leader.thread.lead(self, self.generation))
+
+    def matching(self, subscription: Sequence[str]) -> tuple[str, ...]:
+        """Return the topics of a subscription; patterns begin with ^."""
+        patterns = [re.compile(name) for name in subscription if name.startswith("^")]
+        names = {name for name in subscription if not name.startswith("^")}
+        names |= {
+            topic for topic in self._cluster.topics if any(row.match(topic) for row in patterns)
+        }
+        return tuple(sorted(names))
 
     def assign(self, generation: int, assignor: PartitionAssignor) -> None:
         """Take the assignment of the leader."""
@@ -197,7 +207,8 @@ class SimMember:
         await asyncio.sleep(self._ports.rng.below(20) / 1000)
         if stay != self.stay:
             return
-        subscription = MemberSubscription(self._topics, self._assignor.user_data(self._topics))
+        topics = self._group.matching(self._topics)
+        subscription = MemberSubscription(topics, self._assignor.user_data(topics))
         self.member_id = self._group.join(self, self.member_id, subscription)
 
     def rejoin_after_sync(self) -> None:

@@ -125,6 +125,12 @@ class ModelCluster:
         """Create a topic."""
         self.topics[topic] = [ModelLog() for _ in range(partitions)]
 
+    def count(self, topic: str) -> int:
+        """Return the number of partitions; a topic that does not exist is created."""
+        if topic not in self.topics:
+            self.create(topic, 1)
+        return len(self.topics[topic])
+
     def log(self, key: TopicPartition) -> ModelLog:
         """Return the log of a partition."""
         return self.topics[key.topic][key.partition]

@@ -32,7 +32,7 @@ from tests.sim.streams.instances import SimInstance, SimPorts
 from tests.sim.streams.logs import CLEANUP_S, ModelCluster
 from tests.sim.streams.requests import ModelAccess
 from tests.sim.streams.threads import SimThreads
-from tests.sim.streams.topologies import CASES, PARTITIONS, TOPICS, Case, Results
+from tests.sim.streams.topologies import CASES, TOPICS, Case, Results
 
 APPLICATION = "app"
 RECORDS = 150
@@ -86,7 +86,7 @@ class Simulation:
         self._notes: list[str] = []
         self._began = self.loop.time()
         for topic in (*TOPICS, "out"):
-            self.cluster.create(topic, PARTITIONS)
+            self.cluster.create(topic, case.partitions)
 
     def _stream(self, name: str) -> SeededRng:
         digest = hashlib.blake2b(f"{self._seed} {name}".encode(), digest_size=8).digest()
@@ -220,7 +220,7 @@ class Simulation:
 
     async def _load(self) -> None:
         for row in self._arrivals:
-            key = TopicPartition(row.topic, row.partition)
+            key = TopicPartition(row.topic, row.partition(self._case.partitions))
             self.cluster.log(key).append(row.key, row.value, row.timestamp)
             if self._case.is_live:
                 await asyncio.sleep(self._rng.below(130) / 1000)
@@ -258,9 +258,16 @@ class Simulation:
             for row in log.read(0, is_committed=self.options.is_exactly_once):
                 results[row.key].append(row.value)
         expected = self._case.expected(self._arrivals)
+        if self._case.is_final:
+            expected, results = last_values(expected), last_values(results)
         if self.options.is_exactly_once:
             return difference(expected, results)
         return loss(expected, results)
+
+
+def last_values(results: Results) -> dict[bytes | None, list[bytes | None]]:
+    """Return the last value of each key that has not been deleted."""
+    return {key: [rows[-1]] for key, rows in results.items() if rows and rows[-1] is not None}
 
 
 def difference(expected: Results, results: Results) -> str:
@@ -294,12 +301,13 @@ def _count(value: bytes | None) -> int:
     return int((value or b"0").split(b":")[0])
 
 
-def play(name: str, seed: int, *, is_exactly_once: bool | None = None) -> SimRun:
+def play(name: str | Case, seed: int, *, is_exactly_once: bool | None = None) -> SimRun:
     """Run a case with a seed, with state on disk in a new directory."""
+    case = CASES[name] if isinstance(name, str) else name
     folder = Path(tempfile.mkdtemp(prefix="streams-sim-"))
     try:
         with Simulation(
-            CASES[name], seed, folder / "state", is_exactly_once=is_exactly_once
+            case, seed, folder / "state", is_exactly_once=is_exactly_once
         ) as simulation:
             return simulation.run()
     finally:

@@ -20,7 +20,7 @@ from ottla.streams.task.task import TopicRecord
 from ottla.wire.records.murmur2 import murmur2
 
 PARTITIONS, KEYS = 3, 6
-TOPICS = ("in", "other")
+TOPICS = ("in", "in-two", "other", "third")
 Results = Mapping[bytes | None, Sequence[bytes | None]]
 """The values of each key, in order."""
 
@@ -30,13 +30,12 @@ class Arrival(NamedTuple):
 
     topic: str
     key: bytes
-    value: bytes
+    value: bytes | None
     timestamp: int
 
-    @property
-    def partition(self) -> int:
-        """The partition of the key."""
-        return (murmur2(self.key) & 0x7FFFFFFF) % PARTITIONS
+    def partition(self, count: int) -> int:
+        """Return the partition of the key."""
+        return (murmur2(self.key) & 0x7FFFFFFF) % count
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,11 @@ class Case:
     """
     is_rekeyed: bool = False
     """True if records of several tasks meet in a repartition topic, in any order."""
+    is_final: bool = False
+    """True if only the last value of each key is the driver's."""
+    partitions: int = PARTITIONS
+    values: tuple[bytes | None, ...] = ()
+    """The values of the records; by default, all are different."""
 
     def topology(self) -> Topology:
         """Return the topology."""
@@ -63,15 +67,20 @@ class Case:
         rows, now = [], 1_000
         for number in range(count):
             now += 1 + rng.below(40)
-            key, topic = f"k{rng.below(KEYS)}", self.topics[rng.below(len(self.topics))]
-            value = f"{'abc'[rng.below(3)]}{number}"
-            rows.append(Arrival(topic, key.encode(), value.encode(), now))
+            topic = self.topics[rng.below(len(self.topics))]
+            if self.values:
+                key = "abx"[rng.below(3)]
+                value = self.values[rng.below(len(self.values))]
+            else:
+                key, value = f"k{rng.below(KEYS)}", f"{'abc'[rng.below(3)]}{number}".encode()
+            rows.append(Arrival(topic, key.encode(), value, now))
         return rows
 
     def expected(self, arrivals: Sequence[Arrival]) -> Results:
         """Return the test driver's results: of each partition, or of all records together."""
         results: dict[bytes | None, list[bytes | None]] = defaultdict(list)
-        parts = (None,) if self.is_rekeyed else tuple(range(PARTITIONS))
+        is_one = self.is_rekeyed or self.is_final
+        parts = (None,) if is_one else tuple(range(self.partitions))
         for part in parts:
             with TopologyTestDriver(
                 self.topology(),
@@ -79,7 +88,7 @@ class Case:
                 default_value_serde=Serdes.string(),
             ) as driver:
                 for row in arrivals:
-                    if part is None or row.partition == part:
+                    if part is None or row.partition(self.partitions) == part:
                         driver.pipe(row.topic, TopicRecord(row.key, row.value, row.timestamp))
                 for record in driver.produced("out"):
                     results[record.key].append(record.value)
