@@ -4,7 +4,7 @@
 
 `--load` processes that compute all the time take turns with the tests. Every test that failed is
 listed with its number of failures and the message of the first one, and appended to
-`out/flaky.json`. The exit code is 1 if a test has failed.
+`out/flaky.json`; `out/flaky/run-N.txt` has the output of a run with failures. The exit code is 1 if a test has failed.
 """
 
 import argparse
@@ -53,6 +53,8 @@ def repeat(targets: Sequence[str], runs: int, arguments: Sequence[str]) -> dict[
         failed = failures.load(folder).tests
         for test, message in failed.items():
             messages.setdefault(test, []).append(message)
+        if failed:
+            (folder / f"run-{number}.txt").write_text(done.stdout, encoding="utf-8")
         seconds = time.monotonic() - start
         print(f"run {number} of {runs}: {len(failed)} failed, {seconds:.0f} s", flush=True)
         for test, message in failed.items():

@@ -3,11 +3,14 @@
 import os
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from ottla.tools.daemons import ServerKind, remember, stop_daemons
 from ottla_scripts.printing import out
+
+_POLL_S = 0.005
 
 
 def start(kind: ServerKind, line: list[str], *, is_daemon: bool) -> int:
@@ -24,6 +27,9 @@ def start(kind: ServerKind, line: list[str], *, is_daemon: bool) -> int:
             line, stdout=stream, stderr=stream, stdin=subprocess.DEVNULL, start_new_session=True
         )
     remember(kind, process.pid)
+    # Its command line, by which the other script knows it, is there a moment after the start.
+    while process.poll() is None and not kind.is_process(process.pid):
+        time.sleep(_POLL_S)
     out(f"{kind.name} started as process {process.pid}; its output is in {log}")
     return 0
 

@@ -101,9 +101,11 @@ def test_server_behind_is_stopped_by_its_script(zookeeper: _ZooKeeper) -> None:
     assert out.startswith("ZooKeeper started as process ")
     try:
         zookeeper.await_start()
-        assert zookeeper.run("zookeeper-shell", zookeeper.address, "create", "/b", "1")[0] == 0
+        created = zookeeper.run("zookeeper-shell", zookeeper.address, "create", "/b", "1")
+        assert created[0] == 0, created
     finally:
-        assert zookeeper.run("zookeeper-server-stop")[0] == 0
+        stopped = zookeeper.run("zookeeper-server-stop")
+        assert stopped[0] == 0, stopped
     deadline, pause = time.monotonic() + _START_S, threading.Event()
     while zookeeper.is_up():
         assert time.monotonic() < deadline, "ZooKeeper did not stop in time"

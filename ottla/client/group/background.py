@@ -20,6 +20,7 @@ from ottla.base.user_code import LoggedErrors
 from ottla.client.brokers import Brokers, is_passing
 from ottla.client.errors import ClientError, NotReachable, TimedOut
 from ottla.client.group.assignors import PartitionAssignor, PartitionRacks
+from ottla.client.group.identities import NO_GENERATION
 from ottla.client.group.member import ClassicMember, GroupSettings, Verdict, leave
 from ottla.client.group.offset_requests import Offsets
 from ottla.client.records import TopicPartition
@@ -93,7 +94,7 @@ class GroupThread:
         self._thread: threading.Thread | None = None
         self._is_closed = threading.Event()
         self._has_ended = False
-        # How often it has left: a join of an earlier stay ends.
+        # How often it has joined or left: an earlier join has no result.
         self.stay = 0
         self._subscription: tuple[str, ...] = ()
         # The topics that the member has joined with.
@@ -115,12 +116,16 @@ class GroupThread:
         """Note that the consumer is being polled."""
         self._polled_at = time.monotonic()
 
-    def join(self, subscription: Sequence[str]) -> None:
+    def join(self, subscription: Sequence[str], *, is_owner: bool = False) -> None:
         """Join with these topics and patterns, which begin with ^; `Joined` or `Failed` follows,
-        unless the member leaves.
+        unless the member leaves or joins once more.
+
+        An owner keeps its partitions while it joins. If the group removes it before it has an
+        assignment, others may own them: `Lost` follows, and it has to join again.
         """
+        self.stay += 1
         stay = self.stay
-        self._jobs.put(lambda: self._join(tuple(subscription), stay))
+        self._jobs.put(lambda: self._join(tuple(subscription), stay, is_owner=is_owner))
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="ottla-group", daemon=True)
             self._thread.start()
@@ -188,7 +193,7 @@ class GroupThread:
         self._is_stable = False
         self._member.forget()
 
-    def _join(self, subscription: tuple[str, ...], stay: int) -> None:
+    def _join(self, subscription: tuple[str, ...], stay: int, *, is_owner: bool) -> None:
         self._is_stable, self._subscription = False, subscription
         assignment = None
         while assignment is None:
@@ -202,6 +207,9 @@ class GroupThread:
                     raise
                 self._brokers.forget()
                 self._is_closed.wait(_PAUSE_S)
+            if assignment is None and is_owner and self._member.generation == NO_GENERATION:
+                self._lose(Cause.REMOVED)
+                return
         self._answered_at = time.monotonic()
         self._is_stable, self._has_reported = True, False
         self._heartbeat_at = self._answered_at + self.settings.heartbeat_s

@@ -48,10 +48,13 @@ class GroupMembership:
         return self._assignor.received_placement
 
     def join(self, member: TaskMember) -> None:
-        """Join, or join again, as a member with these tasks; `Joined` or `Failed` follows."""
+        """Join, or join again, as a member with these tasks; `Joined` or `Failed` follows.
+
+        `Lost` follows if the group removes the member before it has an assignment.
+        """
         self._assignor.member = member
         self.is_joining = True
-        self._thread.join(self._topics)
+        self._thread.join(self._topics, is_owner=bool(member.owned))
 
     def events(self) -> list[Event]:
         """Return what has happened since the last call, and note that the worker is alive."""

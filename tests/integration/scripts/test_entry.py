@@ -167,7 +167,8 @@ def test_daemon_is_started_and_stopped(tmp_path: Path, selection: list[str]) -> 
         for other in ("--node-id=8", "--process-role=controller"):
             refused = run("kafka-server-stop", other)
             assert (refused.returncode, refused.stdout) == (1, "No kafka server to stop\n")
-        assert run("kafka-server-stop", *selection).returncode == 0
+        stopped = run("kafka-server-stop", *selection)
+        assert stopped.returncode == 0, stopped.stdout + stopped.stderr
         # Readable once the process has ended.
         assert select.select([descriptor], [], [], 30)[0]
     finally:
