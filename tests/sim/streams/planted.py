@@ -50,14 +50,14 @@ def commit_as_no_member(patch: pytest.MonkeyPatch) -> None:
 
 def revoke_without_commit(patch: pytest.MonkeyPatch) -> None:
     """Tasks that move to another worker are closed before their commit."""
-    take_over = TaskWorker._take_over
+    take_over = vars(TaskWorker)["_take_over"]
 
     def hasty(self: TaskWorker, partitions: list[TopicPartition]) -> None:
-        commit, self._commit = self._commit, lambda: None  # type: ignore[method-assign]
+        vars(self)["_commit"] = lambda: None
         try:
             take_over(self, partitions)
         finally:
-            self._commit = commit  # type: ignore[method-assign]
+            del vars(self)["_commit"]
 
     patch.setattr(TaskWorker, "_take_over", hasty)
 
