@@ -98,13 +98,12 @@ class Simulation:
 
     def __exit__(self, *error: object) -> None:
         """Kill all instances."""
-        asyncio._set_running_loop(self.loop)
-        try:
-            for instance in self._instances:
-                instance.kill()
-        finally:
-            asyncio._set_running_loop(None)
-            self.loop.close()
+        self.loop.run_until_complete(self._end())
+        self.loop.close()
+
+    async def _end(self) -> None:
+        for instance in self._instances:
+            instance.kill()
 
     # -- instances --------------------------------------------------------------------------------
 
