@@ -197,7 +197,7 @@ class SimMember:
         """Note that the worker polls."""
         self._ports.enter()
 
-    def join(self, subscription: Sequence[str]) -> None:
+    def join(self, subscription: Sequence[str], *, is_owner: bool = False) -> None:
         """Join, or join again."""
         self._ports.enter()
         self._is_stable, self._topics = False, tuple(subscription)
