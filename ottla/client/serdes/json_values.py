@@ -2,8 +2,9 @@
 
 Values of classes are read by their type hints. Unknown fields are ignored, as the writer may be
 newer than the reader; a missing field or a value of another type is a SerializationError that names
-the field. Values are checked in the same way before they are written (`json_checks.py`). NaN and infinities, which JSON does not have, are neither written nor read. Pydantic
-models are read by pydantic, msgspec structs by `msgspec_json.py`.
+the field. Values are checked in the same way before they are written (`json_checks.py`). NaN and
+infinities, which JSON does not have, are neither written nor read. Pydantic models are read by
+pydantic, msgspec structs by `msgspec_json.py`.
 
 Not done: when values are read, checks of the items of lists and dicts whose types are plain, and of
 unions of several types.

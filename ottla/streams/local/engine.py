@@ -1,7 +1,6 @@
 """Runs an application (streams/application/instance.py) in this process: a worker in a thread."""
 
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,8 +42,9 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout, subscription, task_layout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.lookups import BrokerLookups
 from ottla.streams.local.opening.opener import TaskOpener
+from ottla.streams.local.ports import EnginePorts, RealPorts
 from ottla.streams.local.reading import LocalStores
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standbys
@@ -87,6 +87,7 @@ class LocalSettings:
     replicas: ReplicaSettings = field(default_factory=ReplicaSettings)
     client_tags: Mapping[str, str] = field(default_factory=dict)
     group_instance_id: str | None = None
+    ports: EnginePorts = field(default_factory=RealPorts)
 
 
 def local_settings(
@@ -195,7 +196,7 @@ class LocalEngine:
         """Start the workers."""
         self._workers = [self._worker(number) for number in range(self._settings.workers)]
         self.set_paused(is_paused=self.is_paused)
-        return LocalQuery(self._workers, self._is_idle)
+        return LocalQuery(self._workers, self._is_idle, self._settings.ports)
 
     def set_paused(self, *, is_paused: bool) -> None:
         """Let the tasks process nothing, or continue."""
@@ -299,9 +300,11 @@ class LocalEngine:
 
         def reader(suffix: str) -> PartitionReader:
             group_id = f"{application_id}{suffix}"
-            return PartitionReader(properties, group_id, is_committed=settings.is_exactly_once)
+            return PartitionReader(
+                settings.ports, properties, group_id, is_committed=settings.is_exactly_once
+            )
 
-        lookups = LookupThread(f"{_thread_name(number)}-lookups")
+        lookups = settings.ports.open_lookups(f"{_thread_name(number)}-lookups")
         positions = TopicPositions(
             brokers, application_id, _resets(self._topology), settings.offset_reset
         )
@@ -309,17 +312,10 @@ class LocalEngine:
         globals_ = GlobalState(
             self._topology,
             application.settings,
-            _now_ms,
+            settings.ports.time_ms,
             lambda: reader("-globals"),
             lambda topics: positions.spans(positions.partitions(topics)),
             lambda: worker is not None and worker.is_stopping,
-        )
-        membership = GroupMembership(
-            self._group_settings(number),
-            subscription(application),
-            TaskAssignor(
-                partial(task_layout, application), self._spans, settings.replicas, self.instance
-            ),
         )
         states = TaskStates(
             globals_.open_map,
@@ -329,7 +325,7 @@ class LocalEngine:
             layouts,
         )
         parts = TaskWorkerParts(
-            membership,
+            self._membership(application, number),
             reader(""),
             Restorer(lambda: reader("-restore"), self.restore_listener),
             self._output(
@@ -340,8 +336,9 @@ class LocalEngine:
             globals_,
             states,
             self._replicas(lambda: reader("-standby"), states, positions, lookups),
-            TaskOpener(positions, layouts.refresh, lookups.start),
+            TaskOpener(positions, layouts.refresh, lookups.start, settings.ports.monotonic),
             lookups,
+            settings.ports,
         )
         worker = TaskWorker(
             WorkerSettings(
@@ -356,16 +353,31 @@ class LocalEngine:
         )
         return worker
 
+    def _membership(self, application: Application, number: int) -> GroupMembership:
+        layout_of, settings = partial(task_layout, application), self._settings
+        return GroupMembership(
+            settings.ports,
+            self._group_settings(number),
+            subscription(application),
+            TaskAssignor(layout_of, self._spans, settings.replicas, self.instance),
+        )
+
     def _replicas(
         self,
         open_reader: Callable[[], PartitionReader],
         states: TaskStates,
         positions: TopicPositions,
-        lookups: LookupThread,
+        lookups: BrokerLookups,
     ) -> TaskReplicas:
         standbys, settings = Standbys(open_reader, self.standby_listener), self._settings
         return TaskReplicas(
-            standbys, states, positions, self._directory, settings.replicas, lookups.start
+            standbys,
+            states,
+            positions,
+            self._directory,
+            settings.replicas,
+            lookups.start,
+            settings.ports.monotonic,
         )
 
     def _spans(self, keys: Iterable[TopicPartition]) -> Spans:
@@ -387,12 +399,12 @@ class LocalEngine:
             else RefusedRecords(find_limit, handlers.dead_letter_queue_topic_name)
         )
         if not settings.is_exactly_once:
-            return TaskOutput(properties, None, refusals)
+            return TaskOutput(settings.ports, properties, None, refusals)
         # The next owner of a task waits for the end of a killed worker's transaction.
         timeout_ms = min(settings.transaction_timeout_ms, settings.session_timeout_ms)
         options = {"transaction.timeout.ms": max(timeout_ms, _TRANSACTION_MS_MIN)}
         name = f"{self._tasks.application_id}-{self._process}-{uuid.uuid4().hex[:8]}"
-        return TaskOutput({**properties, **options}, name, refusals)
+        return TaskOutput(settings.ports, {**properties, **options}, name, refusals)
 
     def _group_settings(self, number: int) -> GroupSettings:
         settings, instance_id = self._settings, self._settings.group_instance_id
@@ -423,18 +435,16 @@ class LocalEngine:
 class LocalQuery:
     """The running workers; a Query of streams/application/instance.py."""
 
-    def __init__(self, workers: Sequence[TaskWorker], is_idle: Callable[[], bool]) -> None:
+    def __init__(
+        self, workers: Sequence[TaskWorker], is_idle: Callable[[], bool], ports: EnginePorts
+    ) -> None:
         self._workers = workers
         self._is_idle = is_idle
         self._error: Exception | None = None
         self._threads = [
-            threading.Thread(
-                target=self._run, args=(worker,), name=_thread_name(number), daemon=True
-            )
+            ports.start(partial(self._run, worker), _thread_name(number))
             for number, worker in enumerate(workers)
         ]
-        for thread in self._threads:
-            thread.start()
 
     def _run(self, worker: TaskWorker) -> None:
         with LoggedErrors(self._fail):
@@ -524,7 +534,3 @@ def _resets(topology: Topology) -> dict[str, str]:
 
 def _ignore() -> None:
     """Do nothing."""
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

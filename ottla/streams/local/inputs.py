@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ottla.client import transport
 from ottla.client.records import TopicPartition
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.model.errors import StreamsError
 from ottla.streams.model.raw import TopicRecord
 
@@ -39,9 +40,16 @@ class Arrived(NamedTuple):
 class PartitionReader:
     """A consumer of assigned partitions. For one thread."""
 
-    def __init__(self, properties: Mapping[str, Any], group_id: str, *, is_committed: bool) -> None:
+    def __init__(
+        self,
+        ports: EnginePorts,
+        properties: Mapping[str, Any],
+        group_id: str,
+        *,
+        is_committed: bool,
+    ) -> None:
         isolation = "read_committed" if is_committed else "read_uncommitted"
-        self._consumer = transport.open_consumer(
+        self._consumer = ports.open_consumer(
             {
                 **properties,
                 **transport.QUEUE,

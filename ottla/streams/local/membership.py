@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from ottla.base.errors import ApiError
 from ottla.client.errors import ClientError, TimedOut
-from ottla.client.group.background import Event, GroupThread, Joined
+from ottla.client.group.background import Event, Joined
 from ottla.client.group.identities import Identity
 from ottla.client.group.member import GroupSettings
 from ottla.streams.local.assignment.assignor import TaskAssignor
 from ottla.streams.local.assignment.placement import MemberPlacement, TaskMember
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.local.running import Offsets
 from ottla.streams.model.errors import TaskMigrated
 
@@ -23,14 +24,18 @@ class GroupMembership:
     """One member; `is_joining` from a join until its assignment. For one thread."""
 
     def __init__(
-        self, settings: GroupSettings, topics: Sequence[str], assignor: TaskAssignor
+        self,
+        ports: EnginePorts,
+        settings: GroupSettings,
+        topics: Sequence[str],
+        assignor: TaskAssignor,
     ) -> None:
         self.is_joining = False
         self.identity = Identity()
         self._settings = settings
         self._topics = tuple(topics)
         self._assignor = assignor
-        self._thread = GroupThread(settings, [assignor])
+        self._thread = ports.open_member(settings, [assignor])
 
     @property
     def group_id(self) -> str:

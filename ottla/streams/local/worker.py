@@ -7,7 +7,6 @@ tasks are closed, and the worker joins again: records that were not committed ar
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
@@ -24,8 +23,9 @@ from ottla.streams.local.globals import GlobalState
 from ottla.streams.local.inputs import Arrived, PartitionReader
 from ottla.streams.local.layout import TaskId, TaskLayout
 from ottla.streams.local.membership import GroupMembership
-from ottla.streams.local.opening.lookups import LookupThread
+from ottla.streams.local.opening.lookups import BrokerLookups
 from ottla.streams.local.opening.opener import TaskOpener
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.local.replicas.replicas import TaskReplicas
 from ottla.streams.local.replicas.standbys import Standby
 from ottla.streams.local.replicas.task_states import TaskStates
@@ -80,7 +80,8 @@ class TaskWorkerParts:
     states: TaskStates
     replicas: TaskReplicas
     opener: TaskOpener
-    lookups: LookupThread
+    lookups: BrokerLookups
+    ports: EnginePorts
 
 
 class TaskWorker:
@@ -101,6 +102,7 @@ class TaskWorker:
         self._output, self._positions = parts.output, parts.positions
         self._globals, self._task_states = parts.globals, parts.states
         self._replicas, self._lookups = parts.replicas, parts.lookups
+        self._ports = parts.ports
         self._on_change = on_change
         self._stopping = threading.Event()
         self._opener = parts.opener
@@ -116,7 +118,7 @@ class TaskWorker:
         self._commits = 0
         self._commit_at = 0.0
         self._purges: Future[None] | None = None
-        self._purge_at = time.monotonic() + settings.purge_interval_ms / 1000
+        self._purge_at = self._ports.monotonic() + settings.purge_interval_ms / 1000
 
     def stop(self) -> None:
         """Let the loop end after a commit."""
@@ -368,7 +370,7 @@ class TaskWorker:
         full = [key for key, task in readers.items() if task.buffered(key) > _BUFFERED_RECORDS]
         self._reader.set_paused(full)
         if not self._reader.assigned:
-            self._stopping.wait(timeout_s)
+            self._ports.wait(self._stopping, timeout_s)
             return
         for row in self._reader.poll(_POLL_RECORDS, timeout_s):
             if isinstance(row, Arrived):
@@ -390,14 +392,14 @@ class TaskWorker:
         return busy
 
     def _idle_s(self) -> float:
-        due_s = self._commit_at - time.monotonic()
+        due_s = self._commit_at - self._ports.monotonic()
         return min(_IDLE_S, max(due_s, 0.001)) if self.running else _IDLE_S
 
     # -- commits ----------------------------------------------------------------------------------
 
     def _commit_if_due(self) -> None:
         requested = any(running.wants_commit for running in self.running.values())
-        if not requested and time.monotonic() < self._commit_at:
+        if not requested and self._ports.monotonic() < self._commit_at:
             return
         self._commit()
 
@@ -427,7 +429,7 @@ class TaskWorker:
         """Commit all tasks together, unless the group is being rebalanced."""
         if self._membership.is_joining:
             return
-        self._commit_at = time.monotonic() + self._settings.commit_interval_ms / 1000
+        self._commit_at = self._ports.monotonic() + self._settings.commit_interval_ms / 1000
         offsets: Offsets = {}
         for running in self.running.values():
             running.flush()
@@ -445,8 +447,8 @@ class TaskWorker:
 
     def _purge(self) -> None:
         """Delete records of repartition topics that were committed (KIP-204)."""
-        if time.monotonic() >= self._purge_at:
-            self._purge_at = time.monotonic() + self._settings.purge_interval_ms / 1000
+        if self._ports.monotonic() >= self._purge_at:
+            self._purge_at = self._ports.monotonic() + self._settings.purge_interval_ms / 1000
             before = self._positions.purgeable(self._layouts.current())
             if before and (self._purges is None or self._purges.done()):
                 if self._purges is not None:

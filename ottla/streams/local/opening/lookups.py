@@ -22,6 +22,16 @@ class StartLookup(Protocol):
         """Start the request."""
 
 
+class BrokerLookups(Protocol):
+    """Where a worker makes requests."""
+
+    def start(self, request: Callable[[], T]) -> Future[T]:
+        """Start a request."""
+
+    def stop(self, timeout_s: float) -> bool:
+        """End; return False if the current request takes longer."""
+
+
 def look_up_now(request: Callable[[], T]) -> Future[T]:
     """Make a request in this thread."""
     future: Future[T] = Future()

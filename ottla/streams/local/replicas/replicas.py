@@ -5,7 +5,7 @@ far they have read.
 import contextlib
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -47,9 +47,10 @@ class TaskReplicas:
         directory: StateDirectory | None,
         settings: ReplicaSettings,
         start: StartLookup = look_up_now,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """`start` asks the brokers for offsets without a wait."""
-        self._start = start
+        self._start, self._monotonic = start, monotonic
         self._found: Future[tuple[list[TaskId], Spans]] | None = None
         self._standbys, self._states, self._offsets = standbys, states, offsets
         self._directory = directory
@@ -58,7 +59,7 @@ class TaskReplicas:
         self._warmups: set[TaskId] = set()
         self._open_at = self._look_at = self._save_at = self._probe_at = 0.0
         self._clean_s = min(settings.state_cleanup_delay_ms / 1000, _CLEAN_S)
-        self._clean_at = time.monotonic() + self._clean_s
+        self._clean_at = self._monotonic() + self._clean_s
 
     @property
     def tasks(self) -> frozenset[TaskId]:
@@ -82,7 +83,7 @@ class TaskReplicas:
         self._unopened = wanted - self.tasks
         self._found = None
         self._open_at = self._look_at = 0.0
-        self._probe_at = time.monotonic() + self._settings.probing_rebalance_interval_ms / 1000
+        self._probe_at = self._monotonic() + self._settings.probing_rebalance_interval_ms / 1000
 
     def _close(self, task: TaskId) -> None:
         state = self._standbys.take(task, SuspendReason.MIGRATED)
@@ -91,7 +92,7 @@ class TaskReplicas:
 
     def serve(self, layout: TaskLayout, log: LogBufferPut) -> int:
         """Open replicas, and read changelogs; return the number of records."""
-        now = time.monotonic()
+        now = self._monotonic()
         if self._found is None and self._unopened and now >= self._open_at:
             self._open_at = now + _LOOK_S
             self._found = self._look(layout)
@@ -164,7 +165,7 @@ class TaskReplicas:
 
         At the latest it is joined after the probing interval.
         """
-        now = time.monotonic()
+        now = self._monotonic()
         if not self._warmups or now < self._look_at:
             return False
         self._look_at = now + _LOOK_S

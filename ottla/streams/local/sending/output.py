@@ -13,11 +13,12 @@ from typing import Any
 
 from ottla.base.errors import ApiError
 from ottla.client import transport
-from ottla.client.errors import ClientError, TimedOut, TransactionAborted
+from ottla.client.errors import ClientError, Fenced, TimedOut, TransactionAborted
 from ottla.client.group.identities import Identity, encode_metadata
 from ottla.client.producer.options import ProducerErrors
 from ottla.client.producer.transactions import Transactions
 from ottla.client.records import TopicPartition, native_headers
+from ottla.streams.local.ports import EnginePorts
 from ottla.streams.local.running import Offsets, RunningTask
 from ottla.streams.local.sending.refused import (
     RefusedRecord,
@@ -50,14 +51,16 @@ class TaskOutput:
 
     def __init__(
         self,
+        ports: EnginePorts,
         properties: Mapping[str, Any],
         transactional_id: str | None,
         refusals: RefusedRecords | None = None,
     ) -> None:
+        self._ports = ports
         self.refusals = refusals
         self._refused: list[RefusedRecord] = []
         self._failure: Exception | None = None
-        self._waits = transport.Waits()
+        self._waits = ports.open_waits()
         named = {"transactional.id": transactional_id} if transactional_id else {}
         self._settings = {**properties, **_PRODUCER, **named, "on_delivery": self._delivered}
         self._is_transactional = bool(transactional_id)
@@ -66,7 +69,7 @@ class TaskOutput:
 
     def _open(self) -> None:
         """Open the producer; a transactional one fences those that have had its id."""
-        self._producer = transport.open_producer(self._settings)
+        self._producer = self._ports.open_producer(self._settings)
         self._transactions = (
             Transactions(self._producer, _TIMEOUT_S, self._waits, ProducerErrors())
             if self._is_transactional
@@ -278,6 +281,10 @@ class TaskOutput:
 
     def _raise_failure(self) -> None:
         failure, self._failure = self._failure, None
+        if isinstance(failure, Fenced):
+            # The coordinator has aborted the transaction while this process was paused.
+            with self._migrations():
+                raise failure
         if failure is not None:
             raise failure
         if self._refused and self._transactions is not None:

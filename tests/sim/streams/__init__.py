@@ -1,0 +1,1 @@
+"""The local engine on virtual time, over a model of the brokers."""
