@@ -285,6 +285,9 @@ class TaskOutput:
             # The coordinator has aborted the transaction while this process was paused.
             with self._migrations():
                 raise failure
+        if isinstance(failure, TimedOut) and self._transactions is not None:
+            # As in Kafka Streams, whose tasks are then revived from their last commit.
+            raise TaskMigrated(f"the records of a transaction were not written: {failure}")
         if failure is not None:
             raise failure
         if self._refused and self._transactions is not None:
