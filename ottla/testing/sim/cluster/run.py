@@ -50,6 +50,8 @@ SETTINGS = {
 START_SECONDS = 60.0
 # The beginning of a problem that is none of safety.
 NOT_RECOVERED = "not recovered"
+# Virtual seconds between two looks at the markers of the last transactions.
+_MARKERS_POLL_S = 0.1
 TOPICS = (STRICT, LOOSE, JOINT)
 
 
@@ -260,19 +262,32 @@ class _Run:
             return False
         return True
 
+    async def _ends(self, client: ClusterClient, topic: str, partition: int) -> tuple[int, int]:
+        """Return the last stable offset and the high watermark, equal if they become so in time.
+
+        The markers of the last transactions may be on a network that was slow a moment ago.
+        """
+        clock = self._cluster.clock
+        deadline = clock.monotonic() + self._scenario.recovery_seconds
+        while True:
+            stable = await end_offset(client, topic, partition, READ_COMMITTED)
+            high = await end_offset(client, topic, partition, READ_UNCOMMITTED)
+            if stable == high or clock.monotonic() > deadline:
+                return stable, high
+            await clock.sleep(_MARKERS_POLL_S)
+
     async def _judge(self) -> None:
         client = ClusterClient(self._cluster, "final")
         history = self._work.history
         for topic in TOPICS:
             for partition in range(self._scenario.partitions):
-                for level in (READ_UNCOMMITTED, READ_COMMITTED):
-                    history.final += await self._read(client, topic, partition, level)
-                stable = await end_offset(client, topic, partition, READ_COMMITTED)
-                high = await end_offset(client, topic, partition, READ_UNCOMMITTED)
+                stable, high = await self._ends(client, topic, partition)
                 if stable != high:
                     self.result.problems.append(
                         f"hanging transaction: {topic}-{partition} is stable up to {stable} of {high}"
                     )
+                for level in (READ_UNCOMMITTED, READ_COMMITTED):
+                    history.final += await self._read(client, topic, partition, level)
         client.close()
         self.result.problems += map(str, check(history))
         self.result.problems += [f"replicas differ: {text}" for text in divergences(self._cluster)]
