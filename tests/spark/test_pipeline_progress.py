@@ -86,7 +86,7 @@ def test_a_table_of_files_belongs_to_one_checkpoint(
     """Another checkpoint would write all rows again; needs no package of the format."""
     text = f"""
         name: table
-        settings: {{spark.jars: /jars/delta-spark.jar,/jars/iceberg-spark-runtime.jar}}
+        settings: {{spark.jars: '/jars/delta-spark.jar,/jars/iceberg-spark-runtime.jar'}}
         sources: {{rows: {{topic: any}}}}
         sinks: {{out: {{from: rows, files: {tmp_path}/lake, format: {kind}}}}}
         """

@@ -133,8 +133,8 @@ def _positions_in(query: Path) -> dict[TopicPartition, int]:
         for line in offset_lines
         if line.startswith("{")
         for topic, partitions in json.loads(line).items()
-        # The wall clock is a source but not a topic; its name has a space.
-        if " " not in topic
+        # The wall clock is a source but not a topic; its name has a space. Topic ids have an "@".
+        if " " not in topic and not topic.startswith("@")
         for partition, offset in partitions.items()
     }
 

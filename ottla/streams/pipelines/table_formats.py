@@ -18,16 +18,18 @@ class TableFormat:
     """What a table format needs: its package in Maven, and Spark's settings."""
 
     package: str
+    artifact: str
+    """The name of the package without the versions of Spark and Scala."""
     settings: Mapping[str, str]
 
     def is_named(self, settings: Mapping[str, str]) -> bool:
         """Return True if the settings load the package, or are those of an installation that has
         it.
         """
-        artifact = self.package.partition(":")[2].partition("_")[0]
         extension = self.settings[_EXTENSIONS]
         return extension in settings.get(_EXTENSIONS, "") or any(
-            artifact in settings.get(name, "") for name in ("spark.jars.packages", "spark.jars")
+            self.artifact in settings.get(name, "")
+            for name in ("spark.jars.packages", "spark.jars")
         )
 
 
@@ -36,6 +38,7 @@ _CATALOG = "spark.sql.catalog.spark_catalog"
 _FORMATS = {
     "delta": TableFormat(
         "io.delta:delta-spark_2.13",
+        "delta-spark",
         {
             _EXTENSIONS: "io.delta.sql.DeltaSparkSessionExtension",
             _CATALOG: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -43,6 +46,7 @@ _FORMATS = {
     ),
     "iceberg": TableFormat(
         "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13",
+        "iceberg-spark-runtime",
         {
             _EXTENSIONS: "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
             _CATALOG: "org.apache.iceberg.spark.SparkSessionCatalog",

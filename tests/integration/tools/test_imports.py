@@ -50,7 +50,12 @@ _HEAVY = {
 # checks their serdes, each of which is a module of the client. The tree of ZooKeeper's transfers
 # reads files, by the calls of the operating system.
 _MODULES_MAX = 65
-_MODULES_OF = {"streams reset": 90, "pipeline check": 71, "pipeline run": 66}
+_MODULES_OF = {
+    "streams reset": 91,
+    "pipeline check": 72,
+    "pipeline run": 67,
+    "pipeline explain": 66,
+}
 _MODULES_OF |= dict.fromkeys(("zookeeper export", "zookeeper import"), 67)
 
 
