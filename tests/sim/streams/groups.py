@@ -165,7 +165,10 @@ class ModelGroup:
         for name, member in list(self.members.items()):
             waits = self.phase is Phase.JOINING and member.has_joined
             if not waits and now - member.seen > member.session_s:
+                was_syncing = self.phase is Phase.SYNCING
                 self.leave(name)
+                if was_syncing:
+                    self.later(member.thread.rejoin_after_sync)
 
 
 class SimMember:
@@ -186,6 +189,8 @@ class SimMember:
         self.member_id = ""
         self._generation = -1
         self._is_stable = self._has_reported = self._is_closed = False
+        # True if it keeps tasks while it joins.
+        self._is_owner = False
         self._topics: tuple[str, ...] = ()
         self.spawn(self._heartbeats())
 
@@ -198,15 +203,23 @@ class SimMember:
         self._ports.enter()
 
     def join(self, subscription: Sequence[str], *, is_owner: bool = False) -> None:
-        """Join, or join again."""
+        """Join, or join again: an earlier join has no result."""
         self._ports.enter()
-        self._is_stable, self._topics = False, tuple(subscription)
+        self.stay += 1
+        self._is_stable, self._is_owner = False, is_owner
+        self._topics = tuple(subscription)
         self.spawn(self._join(self.stay))
 
     async def _join(self, stay: int) -> None:
         await asyncio.sleep(self._ports.rng.below(20) / 1000)
         if stay != self.stay:
             return
+        if self.member_id and self.member_id not in self._group.members:
+            # JoinGroup fails. Others may own the tasks.
+            self.member_id = ""
+            if self._is_owner:
+                self.events.append(Lost(Cause.REMOVED))
+                return
         topics = self._group.matching(self._topics)
         subscription = MemberSubscription(topics, self._assignor.user_data(topics))
         self.member_id = self._group.join(self, self.member_id, subscription)

@@ -12,6 +12,7 @@ from ottla.streams.local.running import Offsets, RunningTask
 from ottla.streams.local.sending import output
 from ottla.streams.local.sending.output import TaskOutput
 from ottla.streams.local.worker import TaskWorker
+from tests.sim.streams.groups import SimMember
 from tests.sim.streams.simulation import play
 
 
@@ -62,6 +63,12 @@ def revoke_without_commit(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(TaskWorker, "_take_over", hasty)
 
 
+def keep_tasks_as_a_new_member(patch: pytest.MonkeyPatch) -> None:
+    """A worker that the group removes while it joins keeps its tasks, and becomes a new member."""
+    join = SimMember.join
+    patch.setattr(SimMember, "join", lambda self, topics, *, is_owner=False: join(self, topics))
+
+
 def process_without_waiting(patch: pytest.MonkeyPatch) -> None:
     """A task does not wait for the records of its other partitions."""
     patch.setattr(RunningTask, "is_ready", lambda self: True)
@@ -81,6 +88,7 @@ PLANTED = {
     "restore_uncommitted_records": PlantedBug(restore_uncommitted_records, ("tails",), 1),
     "commit_as_no_member": PlantedBug(commit_as_no_member, ("rekeyed",), 13),
     "revoke_without_commit": PlantedBug(revoke_without_commit, ("tails",), 2),
+    "keep_tasks_as_a_new_member": PlantedBug(keep_tasks_as_a_new_member, ("tails",), 14),
     "process_without_waiting": PlantedBug(process_without_waiting, ("outer_joined",), 1),
 }
 
