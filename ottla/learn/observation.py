@@ -80,6 +80,11 @@ def requests_count(cluster: "Cluster", broker: int, api: str) -> int:
     return sum(route.requests_count for route in routes if route.probe.name == api)
 
 
+def reads_count(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> int:
+    """Return how many reads of a live replica were requested, without other partitions."""
+    return int(cluster.node(broker).broker.replicas.get(topic, partition).fetches_count)
+
+
 def stored(cluster: "Cluster", broker: int, topic: str, partition: int = 0) -> list[Slot]:
     """Return the records on the disk of a broker, which may be down."""
     slots = []

@@ -211,10 +211,10 @@ def follower_fetching(stage: Stage) -> None:
 
 
 def _fetched(stage: Stage, topic: str, broker: int, **settings: str) -> tuple[int, list[str]]:
-    """Read a topic; return how many requests the broker received, and the values."""
-    before = observation.requests_count(stage.cluster, broker, "Fetch")
+    """Read a topic; return how many requests for it the broker received, and the values."""
+    before = observation.reads_count(stage.cluster, broker, topic)
     reader = stage.consumer(**settings)
     reader.assign({TopicPartition(topic, 0): 0})
     values = [record.value.decode() for record in stage.take(reader, 3)]
     reader.close()
-    return observation.requests_count(stage.cluster, broker, "Fetch") - before, values
+    return observation.reads_count(stage.cluster, broker, topic) - before, values
