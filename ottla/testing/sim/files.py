@@ -268,6 +268,9 @@ class SimFileSystem:
             return
         if isinstance(entry, StoredFolder) and f"{target}/".startswith(f"{source}/"):
             raise _error(errno.EINVAL, target)
+        if isinstance(replaced, StoredFolder) and f"{source}/".startswith(f"{target}/"):
+            # Linux compares the two paths before the kinds of the entries.
+            raise _error(errno.ENOTEMPTY, target)
         _refuse_replacing(entry, replaced, target)
         change: NameChange = [(from_folder, from_name, None), (to_folder, to_name, entry)]
         self.disk.change_names(change)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ottla.base.files import FileSystem, RealFileSystem
@@ -247,6 +247,7 @@ def _do(files: FileSystem, root: str, operation: str, *arguments: object) -> obj
 
 
 @given(steps=STEPS)
+@example(steps=[("make_directories", "d/b"), ("open", "d/a"), ("rename", "d/a", "d")])
 def test_simulated_disk_behaves_like_the_real_one(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[str, ...]]
 ) -> None:
