@@ -107,7 +107,7 @@ READERS: Mapping[str, Prediction | Number] = {
     ),
     "lag": Number(
         Text(
-            "A topic has 40 records. The group has read 10 of them, and committed. What is its lag?",
+            "A topic has 40 records. The group has read 10 records, and has committed that. How large is its lag?",
             "topic 有 40 条消息。组读了 10 条并提交。积压是多少？",
         ),
         "lag",

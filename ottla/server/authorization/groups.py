@@ -39,7 +39,7 @@ _KEYS = {
 }
 _HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
 
-_COMMIT = ByTopic(
+COMMIT = ByTopic(
     operation=AclOperation.READ,
     response=offset_commit.OffsetCommitResponse,
     topic=offset_commit.OffsetCommitResponseTopic,
@@ -93,8 +93,8 @@ def check_join(access: Access, request: join_group.JoinGroupRequest) -> Verdict:
 def check_offset_commit(access: Access, request: offset_commit.OffsetCommitRequest) -> Verdict:
     """READ of the group and of each topic."""
     if not access.may(AclOperation.READ, _GROUP, request.group_id):
-        return _COMMIT.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return _COMMIT(access, request)
+        return COMMIT.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return COMMIT(access, request)
 
 
 def check_offset_delete(access: Access, request: offset_delete.OffsetDeleteRequest) -> Verdict:

@@ -31,7 +31,7 @@ _FIRST_VERSION_OF_BROKERS = first_version(
     add_partitions_to_txn.AddPartitionsToTxnRequest, "transactions"
 )
 
-_PRODUCE = ByTopic(
+PRODUCE = ByTopic(
     operation=AclOperation.WRITE,
     response=produce.ProduceResponse,
     topic=produce.TopicProduceResponse,
@@ -41,13 +41,13 @@ _PRODUCE = ByTopic(
     number=("index", "index"),
     values={"base_offset": -1},
 )
-_OFFSETS_IN_TRANSACTION = ByTopic(
+OFFSETS_IN_TRANSACTION = ByTopic(
     operation=AclOperation.READ,
     response=txn_offset_commit.TxnOffsetCommitResponse,
     topic=txn_offset_commit.TxnOffsetCommitResponseTopic,
     partition=txn_offset_commit.TxnOffsetCommitResponsePartition,
 )
-_EPOCHS = ByTopic(
+EPOCHS = ByTopic(
     operation=AclOperation.DESCRIBE,
     response=offset_for_leader_epoch.OffsetForLeaderEpochResponse,
     topic=offset_for_leader_epoch.OffsetForLeaderTopicResult,
@@ -91,7 +91,7 @@ def check_produce(access: Access, request: produce.ProduceRequest) -> Verdict:
         )
         and not access.may(AclOperation.WRITE, _TRANSACTIONAL_ID, transactional_id)
     )
-    verdict = _PRODUCE.all_refused(request, _FAILED) if is_refused else _PRODUCE(access, request)
+    verdict = PRODUCE.all_refused(request, _FAILED) if is_refused else PRODUCE(access, request)
     if verdict is not None and request.acks == 0:
         raise ProtocolError(
             "a produce request with acks=0 is not authorized; closing is the only way to report it"
@@ -114,7 +114,7 @@ def check_leader_epochs(
     """CLUSTER_ACTION, or DESCRIBE of each topic."""
     if access.has_cluster_right(AclOperation.CLUSTER_ACTION):
         return None
-    return _EPOCHS(access, request)
+    return EPOCHS(access, request)
 
 
 def check_init_producer_id(
@@ -212,10 +212,10 @@ def check_txn_offset_commit(
 ) -> Verdict:
     """WRITE of the transactional id, READ of the group and of each topic."""
     if not access.may(AclOperation.WRITE, _TRANSACTIONAL_ID, request.transactional_id):
-        return _OFFSETS_IN_TRANSACTION.all_refused(request, _FAILED)
+        return OFFSETS_IN_TRANSACTION.all_refused(request, _FAILED)
     if not access.may(AclOperation.READ, ResourceType.GROUP, request.group_id):
-        return _OFFSETS_IN_TRANSACTION.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return _OFFSETS_IN_TRANSACTION(access, request)
+        return OFFSETS_IN_TRANSACTION.all_refused(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    return OFFSETS_IN_TRANSACTION(access, request)
 
 
 def check_describe_transactions(

@@ -8,6 +8,7 @@ from typing import Any
 
 from ottla.base.errors import ApiError, ErrorCode, ProtocolError
 from ottla.security.acls import AclOperation
+from ottla.server.authorization import groups, records
 from ottla.server.authorization.by_topic import ByTopic
 from ottla.server.context import RequestContext
 from ottla.server.transport.dispatch import ApiRoute
@@ -15,33 +16,22 @@ from ottla.wire.api_keys import APIS, ApiKey
 from ottla.wire.messages import (
     add_partitions_to_txn,
     create_topics,
-    delete_records,
     delete_topics,
     fetch,
     find_coordinator,
-    list_offsets,
-    offset_commit,
     offset_fetch,
-    offset_for_leader_epoch,
-    produce,
-    txn_offset_commit,
 )
 
-# Only their rows are used, not the operation.
-_ANY = AclOperation.DESCRIBE
+# Refused requests of these APIs have the same rows.
 _BY_TOPIC = {
-    ApiKey.PRODUCE: ByTopic(
-        operation=_ANY,
-        response=produce.ProduceResponse,
-        topic=produce.TopicProduceResponse,
-        partition=produce.PartitionProduceResponse,
-        topics=("topic_data", "responses"),
-        partitions=("partition_data", "partition_responses"),
-        number=("index", "index"),
-        values={"base_offset": -1},
-    ),
+    ApiKey.PRODUCE: records.PRODUCE,
+    ApiKey.LIST_OFFSETS: records.check_list_offsets,
+    ApiKey.OFFSET_COMMIT: groups.COMMIT,
+    ApiKey.TXN_OFFSET_COMMIT: records.OFFSETS_IN_TRANSACTION,
+    ApiKey.DELETE_RECORDS: records.check_delete_records,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: records.EPOCHS,
     ApiKey.FETCH: ByTopic(
-        operation=_ANY,
+        operation=AclOperation.READ,
         response=fetch.FetchResponse,
         topic=fetch.FetchableTopicResponse,
         partition=fetch.PartitionData,
@@ -49,39 +39,6 @@ _BY_TOPIC = {
         number=("partition", "partition_index"),
         name="topic",
         values={"high_watermark": -1, "records": b""},
-    ),
-    ApiKey.LIST_OFFSETS: ByTopic(
-        operation=_ANY,
-        response=list_offsets.ListOffsetsResponse,
-        topic=list_offsets.ListOffsetsTopicResponse,
-        partition=list_offsets.ListOffsetsPartitionResponse,
-    ),
-    ApiKey.OFFSET_COMMIT: ByTopic(
-        operation=_ANY,
-        response=offset_commit.OffsetCommitResponse,
-        topic=offset_commit.OffsetCommitResponseTopic,
-        partition=offset_commit.OffsetCommitResponsePartition,
-    ),
-    ApiKey.TXN_OFFSET_COMMIT: ByTopic(
-        operation=_ANY,
-        response=txn_offset_commit.TxnOffsetCommitResponse,
-        topic=txn_offset_commit.TxnOffsetCommitResponseTopic,
-        partition=txn_offset_commit.TxnOffsetCommitResponsePartition,
-    ),
-    ApiKey.DELETE_RECORDS: ByTopic(
-        operation=_ANY,
-        response=delete_records.DeleteRecordsResponse,
-        topic=delete_records.DeleteRecordsTopicResult,
-        partition=delete_records.DeleteRecordsPartitionResult,
-        values={"low_watermark": -1},
-    ),
-    ApiKey.OFFSET_FOR_LEADER_EPOCH: ByTopic(
-        operation=_ANY,
-        response=offset_for_leader_epoch.OffsetForLeaderEpochResponse,
-        topic=offset_for_leader_epoch.OffsetForLeaderTopicResult,
-        partition=offset_for_leader_epoch.EpochEndOffset,
-        number=("partition", "partition"),
-        name="topic",
     ),
 }
 
@@ -99,11 +56,11 @@ def _find_coordinator(request: Any, code: int) -> Any:
 
 
 def _offset_fetch(request: Any, code: int) -> Any:
-    groups = [
+    rows = [
         offset_fetch.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
         for group in request.groups
     ]
-    return offset_fetch.OffsetFetchResponse(error_code=code, groups=groups)
+    return offset_fetch.OffsetFetchResponse(error_code=code, groups=rows)
 
 
 def _create_topics(request: Any, code: int) -> Any:

@@ -26,13 +26,8 @@ needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no addr
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own, whose name has blanks and other characters."""
-    created = Yard(tmp_path / "my däta 日志 'x' %20")
-    yield created
-    for client in created.clients:
-        client.writer.close()
-        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
-    for node in created.nodes:
-        await node.stop()
+    async with Yard(tmp_path / "my däta 日志 'x' %20") as created:
+        yield created
 
 
 @needs_ipv6

@@ -24,13 +24,8 @@ OVERRIDES = "max.connections.per.ip.overrides"
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    created = Yard(tmp_path / "data")
-    yield created
-    for client in created.clients:
-        client.writer.close()
-        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
-    for node in created.nodes:
-        await node.stop()
+    async with Yard(tmp_path / "data") as created:
+        yield created
 
 
 async def alter(client: Client, **settings: str) -> int:

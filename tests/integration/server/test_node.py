@@ -6,7 +6,7 @@ import struct
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -76,6 +76,16 @@ class Yard:
         self.nodes: list[Node] = []
         self.clients: list[Client] = []
 
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        for node in self.nodes:
+            await node.stop()
+        for client in self.clients:
+            client.writer.close()
+            await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+
     def make(self, **ports: Any) -> Node:
         settings = {
             "log.dirs": str(self.folder),
@@ -100,13 +110,8 @@ class Yard:
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    created = Yard(tmp_path / "data")
-    yield created
-    for node in created.nodes:
-        await node.stop()
-    for client in created.clients:
-        client.writer.close()
-        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+    async with Yard(tmp_path / "data") as created:
+        yield created
 
 
 async def test_first_use_works_at_once(yard: Yard) -> None:

@@ -37,6 +37,7 @@ def _run(text: str) -> dict[str, Any]:
 def test_first_test_of_the_page_passes(ottla_cluster: Cluster) -> None:
     """It sends a record through the fixture, and receives it."""
     _run("def test_an_order_is_delivered")["test_an_order_is_delivered"](ottla_cluster)
+    assert [record.value for record in ottla_cluster.records("orders")] == [b"4 apples"]
 
 
 def test_fixtures_of_the_page_have_values_that_a_cluster_accepts() -> None:

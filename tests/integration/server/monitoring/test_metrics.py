@@ -55,13 +55,8 @@ async def metrics(node: Node) -> Any:
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    created = Yard(tmp_path / "data")
-    yield created
-    for node in created.nodes:
-        await node.stop()
-    for client in created.clients:
-        client.writer.close()
-        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+    async with Yard(tmp_path / "data") as created:
+        yield created
 
 
 SETTINGS = {"metrics.listener": "127.0.0.1:0", "num.partitions": "2"}

@@ -28,13 +28,8 @@ PLAIN = {
 @pytest.fixture
 async def yard(tmp_path: Path) -> AsyncIterator[Yard]:
     """Yield a yard with a directory of its own."""
-    created = Yard(tmp_path / "data")
-    yield created
-    for node in created.nodes:
-        await node.stop()
-    for client in created.clients:
-        client.writer.close()
-        await asyncio.gather(client.writer.wait_closed(), return_exceptions=True)
+    async with Yard(tmp_path / "data") as created:
+        yield created
 
 
 async def test_strangers_are_reported(yard: Yard) -> None:
