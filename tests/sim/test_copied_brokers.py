@@ -8,6 +8,7 @@ import pytest
 from ottla.base.errors import ConfigError
 from ottla.cluster.zk.port import Create, Delete
 from ottla.cluster.znodes import BrokerIdNode
+from ottla.controller.planning import registrations
 from ottla.server.node import Node
 from ottla.testing.sim.nodes import node_on
 from ottla.testing.sim.world import World
@@ -49,23 +50,31 @@ async def start_a_copy(cluster: SimCluster, broker_id: int) -> Node:
     return nodes[0]
 
 
+async def refuse_a_copy(cluster: SimCluster) -> None:
+    """Start a copy of broker 2, and fail unless it is refused and changes nothing."""
+    await cluster.start()
+    await cluster.create(1, "t", 3, 3)
+    epoch = cluster.nodes[2].broker.controller.broker_epoch
+    began = cluster.clock.monotonic()
+    with pytest.raises(ConfigError) as refused:
+        await start_a_copy(cluster, 2)
+    assert cluster.clock.monotonic() - began > SESSION_SECONDS
+    assert f"node.id 2 is registered already: the process at b2:{PORT}" in str(refused.value)
+    assert cluster.nodes[2].broker.controller.broker_epoch == epoch
+    assert cluster.agrees("t", count=3)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_copied_configuration_is_refused_while_the_session_of_the_other_lives(seed: int) -> None:
     """The registered broker keeps its epoch and its leaders; the error names both addresses."""
+    run(seed, refuse_a_copy)
 
-    async def scenario(cluster: SimCluster) -> None:
-        await cluster.start()
-        await cluster.create(1, "t", 3, 3)
-        epoch = cluster.nodes[2].broker.controller.broker_epoch
-        began = cluster.clock.monotonic()
-        with pytest.raises(ConfigError) as refused:
-            await start_a_copy(cluster, 2)
-        assert cluster.clock.monotonic() - began > SESSION_SECONDS
-        assert f"node.id 2 is registered already: the process at b2:{PORT}" in str(refused.value)
-        assert cluster.nodes[2].broker.controller.broker_epoch == epoch
-        assert cluster.agrees("t", count=3)
 
-    run(seed, scenario)
+def test_a_copy_that_takes_over_a_registration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A planted bug: every other registration counts as one of an earlier process."""
+    monkeypatch.setattr(registrations, "verdict", lambda *_: registrations.Verdict.FORMER)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        run(0, refuse_a_copy)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
