@@ -6,9 +6,6 @@ record is refused again where it is written, before it is sent. There the handle
 complete context, and its dead letters are in the transaction that is committed. With at_least_once
 the handler decides when the refusal is reported.
 
-Kafka Streams calls the handler in both cases when the refusal is reported, but its producer cannot
-commit the transaction any more: the application ends although the handler has decided to continue.
-
 A broker refuses batches, and librdkafka does not split a batch that is too large, as Java's
 producer does. Therefore the size of a record is compared with max.message.bytes of its topic, and
 records of such a topic are sent in batches that fit.
