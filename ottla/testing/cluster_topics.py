@@ -84,10 +84,12 @@ class ClusterTopics(ABC):
             batches: dict[int, list[Record]] = defaultdict(list)
             for index, record in enumerate(records):
                 key, value = map(_bytes, record if isinstance(record, tuple) else (None, record))
-                chosen = numbers[index % len(numbers)] if key is None else None
-                number = murmur2_partition(key, numbers) if key is not None else chosen
-                number = number if partition is None else partition
-                assert number is not None
+                if partition is not None:
+                    number = partition
+                elif key is None:
+                    number = numbers[index % len(numbers)]
+                else:
+                    number = murmur2_partition(key, numbers)
                 batches[number].append(Record(key, value, tuple(headers), now_ms))
             for number, rows in batches.items():
                 append_batch(brokers, topic, number, rows)
@@ -102,12 +104,13 @@ class ClusterTopics(ABC):
         """
         with self.admin() as brokers:
             size = len(topics.describe_topic(brokers, topic).partitions)
-        keys = [(topic, number) for number in range(size)]
+            keys = [(topic, number) for number in range(size)]
+            starts = offsets.list_offsets(brokers, dict.fromkeys(keys, offsets.EARLIEST))
         deadline = time.monotonic() + timeout_seconds
         rows: list[ConsumedRecord] = []
         unread = set(keys)
         with RecordConsumer(self.plain_bootstrap) as consumer:
-            consumer.assign(dict.fromkeys(keys, 0))
+            consumer.assign({key: starts[key].offset for key in keys})
             while unread or len(rows) < (count or 0):
                 if time.monotonic() > deadline:
                     raise OttlaError(

@@ -6,6 +6,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from ottla.base.errors import ApiError, ConfigError, ErrorCode, OttlaError
+from ottla.client.admin.records import delete_records
 from ottla.testing import Cluster
 from ottla.testing.option_values import OptionValue, option_texts
 
@@ -44,6 +45,18 @@ def test_records_of_a_topic(cluster: Cluster) -> None:
     assert [record.value for record in records if record.key is None] == [b"x"]
     with pytest.raises(OttlaError, match=r"orders has [0-3] records after 0\.2 s, not 4"):
         cluster.records("orders", count=4, timeout_seconds=0.2)
+
+
+def test_records_begin_at_the_first_one_that_is_left(cluster: Cluster) -> None:
+    """Deleted records are not waited for, and hide none of their partition."""
+    cluster.create_topic("trimmed", partitions=2)
+    cluster.produce("trimmed", *(str(number) for number in range(6)))
+    with cluster.admin() as brokers:
+        delete_records(brokers, {("trimmed", 0): 2})
+    records = cluster.records("trimmed")
+    assert [(record.partition, record.value) for record in records] == [
+        *((0, b"4"), (1, b"1"), (1, b"3"), (1, b"5"))
+    ]
 
 
 def test_empty_topic_has_no_records(cluster: Cluster) -> None:
