@@ -1,5 +1,6 @@
 """Follow a topic: new records as they arrive."""
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from ottla.operations.survey.offsets import find_offsets
 from ottla.operations.survey.records import FetchLimits
 
 _PAUSE_S = 0.2
+# Between two looks at the topic: its leaders, and whether it is still the same.
+_LOOK_S = 1.0
 
 
 def tail(
@@ -73,8 +76,11 @@ def _follow(
     cancelled: Cancelled,
 ) -> Iterator[tuple[MessageRow, ...]]:
     limits = FetchLimits(is_committed=request.is_read_committed)
+    look_at = time.monotonic() + _LOOK_S
     while not cancelled():
-        followed.update(read_topic(connection, request.topic), request.partitions)
+        if time.monotonic() >= look_at:
+            followed.update(read_topic(connection, request.topic), request.partitions)
+            look_at = time.monotonic() + _LOOK_S
         positions = followed.positions
         ends = _ends(connection, request, followed.topic, positions)
         spans = {n: Span(positions[n], end) for n, end in ends.items() if end > positions[n]}
